@@ -119,9 +119,9 @@ def main():
 
 def measure(given, tandem, hosts):
     def train(h, batch, run):
-        return [tandem, "train", "photos", "-o", f"{run}{h}", "--model", given.model, "--batch", str(batch), "--steps",
-                str(given.steps), "--epochs", "0", "--eval-every", "1000", "--cache", "decoded", "--threads", "1",
-                "--quiet", "--trace", f"{run}{h}.json"]
+        return [tandem, "train", "photos", "-o", f"{run}{h}", "--model", given.model, "--augment", "none", "--batch",
+                str(batch), "--steps", str(given.steps), "--epochs", "0", "--eval-every", "1000", "--cache", "decoded",
+                "--threads", "1", "--quiet", "--trace", f"{run}{h}.json"]
 
     def sum_seconds(n_bytes):
         text = hosts.run(lambda h: [tandem, "bench", "allreduce", "--bytes", str(n_bytes), "--seconds", "2", "--json"],

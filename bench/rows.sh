@@ -65,7 +65,7 @@ ranks() { # model batch steps [options]
     ours="\"\$TANDEM\" run -n 2 --json -- $(train_photos "$@")"
 }
 train_photos() { # model batch steps [options]
-    echo "train photos -o run --model $1 --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded ${4:-}"
+    echo "train photos -o run --model $1 --augment none --batch $2 --steps $3 --epochs 0 --eval-every 1000 --cache decoded ${4:-}"
 }
 
 # Features of photos and changed copies of them by ranks of one thread: the time of a training that computes them, less

@@ -34,7 +34,8 @@ def pets(work):
 def options_of(work, fold, epochs):
     return {"source": str(pets(work) / f"fold-{fold}.csv"),
             "weights": work.need("weights/tm_waste_4class_keras_model.h5"), "size": SIZE, "freeze": "none",
-            "bn": "batch", "hidden": 512, "loss": "binary", "batch": BATCH, "optimizer": "adam:epsilon=1e-7",
+            "augment": "none", "bn": "batch", "hidden": 512, "loss": "binary", "batch": BATCH,
+            "optimizer": "adam:epsilon=1e-7",
             "lr": RATE, "schedule": SCHEDULE, "epochs": epochs, "patience": 0, "weight-decay": 0}
 
 

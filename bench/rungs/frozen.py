@@ -63,7 +63,7 @@ def epoch_seconds(run):
 
 
 def tune(work, which, peers):
-    base = {**base_options(work, which), "freeze": "none"}
+    base = {**base_options(work, which), "freeze": "none", "augment": "none"}
     folder = work.training_plan(f"{which}-tune", base)
     ways = {"keras": ("Keras", "train_keras.py", ["--trainable"]),
             "torch": ("PyTorch as installed", "train_torch.py", []),

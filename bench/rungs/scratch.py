@@ -18,7 +18,7 @@ def fashion(work):
     images = [str(path) for path in sorted(pathlib.Path(source).glob("*images*"))]
     train = next(path for path in images if "train" in path)
     test = next(path for path in images if "t10k" in path)
-    options = {"source": train, "model": "lenet5", "epochs": 12, "patience": 0}
+    options = {"source": train, "model": "lenet5", "augment": "none", "epochs": 12, "patience": 0}
     row = work.train("fashion", options)
     text, seconds, _ = work.run([work.tandem, "evaluate", row["run"], test, "--json"])
     test = json.loads(text)
@@ -38,8 +38,8 @@ def means(losses):
 
 
 def curve(work, model, steps):
-    options = {"source": work.need("datasets/cifar10-parquet"), "model": model, "bn": "batch", "batch": 128,
-               "lr": 0.1, "schedule": "cosine", "warmup": 1, "epochs": 10, "patience": 0,
+    options = {"source": work.need("datasets/cifar10-parquet"), "model": model, "augment": "none", "bn": "batch",
+               "batch": 128, "lr": 0.1, "schedule": "cosine", "warmup": 1, "epochs": 10, "patience": 0,
                "weight-decay": 0.0005}
     folder = work.training_plan(f"curve-{model}", options, 3)
     ours = work.losses(f"curve-{model}", {**options, "steps": steps})

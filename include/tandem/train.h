@@ -53,7 +53,7 @@ struct tdm_train_options {
     double train_fraction, val_fraction, test_fraction;
     double fraction;     /* of the images of every class; 1: all */
     int per_class;       /* most images of a class; 0: all */
-    const char *augment; /* random changes: "flip,crop:4"; NULL: none */
+    const char *augment; /* random changes: "flip,crop:4"; "auto": by the images; NULL: none */
     int views; /* augmented copies of each image, of which features are kept; 0: new ones in every
                   epoch; -1: 8 where features are kept, else 0 */
     bool balance;      /* show every class equally often */

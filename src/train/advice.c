@@ -97,6 +97,12 @@ static bool is_wrong_enough(const struct tdmi_advice_facts *facts)
     return facts->val.n > 0 && 1.0 - facts->val.accuracy > WRONG_PART;
 }
 
+/* Then the split is what to change, before any seconds are saved. */
+static bool trains_on_fewer(const struct tdmi_advice_facts *facts)
+{
+    return facts->val.n > 0 && facts->n_train < facts->n_val;
+}
+
 /* 0 where the saved seconds are not worth a proposal. */
 static double part_of_time(const struct tdmi_advice_facts *facts, double saved)
 {
@@ -240,8 +246,8 @@ static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
 {
     const struct tdm_after_best *after = &facts->after_best;
     const int waited = USUAL_PATIENCE * (facts->eval_every > 0 ? facts->eval_every : 1);
-    if ((facts->patience > 0 && facts->patience <= USUAL_PATIENCE) || after->epochs <= waited ||
-        after->seconds <= AFTER_PART * facts->seconds)
+    if (trains_on_fewer(facts) || (facts->patience > 0 && facts->patience <= USUAL_PATIENCE) ||
+        after->epochs <= waited || after->seconds <= AFTER_PART * facts->seconds)
         return nothing;
     const double saved = after->seconds * (after->epochs - waited) / after->epochs;
     return propose(part_of_time(facts, saved), "stop",
@@ -253,15 +259,14 @@ static struct proposal trains_too_long(const struct tdmi_advice_facts *facts)
 
 static struct proposal overfitted(const struct tdmi_advice_facts *facts)
 {
-    const bool is_augment = !facts->is_cut && !facts->is_changed && facts->crop_pixels > 0;
+    const bool is_augment = !facts->is_cut && facts->is_unchanged;
     char remedy[200];
     if (!overfits(facts) || !is_wrong_enough(facts))
         return nothing;
     if (is_augment)
-        snprintf(remedy, sizeof remedy,
-                 "training images are learned by heart; --augment flip,crop:%d changes images "
-                 "(without flip where left and right matter)",
-                 facts->crop_pixels);
+        snprintf(remedy, sizeof remedy, "%s",
+                 "training images are learned by heart; --augment auto in place of none changes "
+                 "them anew in each epoch");
     else
         snprintf(remedy, sizeof remedy, "%s",
                  facts->is_cut ? "there are more, which --fraction or --per-class leaves out"
@@ -346,7 +351,7 @@ static void write_split(const struct tdmi_advice_facts *facts, int tenths, char 
 static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
 {
     char remedy[160], split[60];
-    if (facts->val.n == 0 || facts->n_train >= facts->n_val)
+    if (!trains_on_fewer(facts))
         return nothing;
     write_split(facts, 2, split, sizeof split);
     if (facts->is_split_given)

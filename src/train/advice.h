@@ -37,9 +37,8 @@ struct tdmi_advice_facts {
     bool is_split_given;  /* by the source: --split has no effect */
     double test_fraction; /* of the images, kept for the test */
     int64_t n_train, n_val;
-    bool is_changed;  /* --augment changes images */
-    int crop_pixels;  /* for --augment crop at this image size; 0: the images are too small */
-    bool is_prepared; /* the source is a table of resized images already */
+    bool is_unchanged; /* --augment none, and auto would have changed images */
+    bool is_prepared;  /* the source is a table of resized images already */
 
     int epochs, eval_every, best_epoch;
     int64_t steps;

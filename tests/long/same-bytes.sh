@@ -17,7 +17,7 @@ make_images "$old" || exit 1
 cp "$source"/tests/fixtures/runs/*.safetensors .
 
 three_steps() { # program run model options…
-    "$1" train pictures -o "$2" --model "$3" --steps 3 --epochs 0 --batch 4 --split 0.5,0.5 \
+    "$1" train pictures -o "$2" --model "$3" --augment none --steps 3 --epochs 0 --batch 4 --split 0.5,0.5 \
         --eval-every 1000 --quiet "${@:4}" >/dev/null
 }
 

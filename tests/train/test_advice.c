@@ -24,7 +24,6 @@ static struct tdmi_advice_facts well(void)
         .is_head_alone = true,
         .n_train = 9000,
         .n_val = 1000,
-        .crop_pixels = 28,
         .epochs = 30,
         .eval_every = 1,
         .best_epoch = 20,
@@ -168,17 +167,44 @@ TEST(a_run_that_trains_too_long_learns_what_it_cost)
     advises(&facts, "none", "");
 }
 
-TEST(overfitting_calls_for_augmentation_or_more_images)
+/* The patience that "stop" names ends the run earlier than it ended. */
+TEST(stop_never_means_to_train_longer)
+{
+    int n_stops = 0;
+    for (int patience = 0; patience <= 60; patience += 5)
+        for (int epochs = 1; epochs <= 60; epochs++)
+            for (int eval_every = 1; eval_every <= 7; eval_every += 3) {
+                struct tdmi_advice_facts facts = well();
+                facts.patience = patience;
+                facts.eval_every = eval_every;
+                facts.epochs = 60;
+                facts.best_epoch = 60 - epochs;
+                facts.after_best = (struct tdm_after_best){.epochs = epochs, .seconds = 90.0};
+                const struct tdm_next next = tdmi_advice(&facts);
+                if (strcmp(next.step, "stop") != 0)
+                    continue;
+                n_stops++;
+                const char *named = strstr(next.evidence, "--patience ");
+                assert_non_null(named);
+                const int proposed = (int)strtol(named + strlen("--patience "), NULL, 10);
+                assert_true(patience == 0 || proposed < patience);
+                assert_true(facts.best_epoch + proposed * eval_every < facts.epochs);
+            }
+    assert_true(n_stops > 0);
+}
+
+TEST(overfitting_calls_for_more_images_or_for_augmentation_that_was_switched_off)
 {
     struct tdmi_advice_facts facts = well();
     facts.val = score(900, 1000);
-    advises(&facts, "augment",
+    advises(&facts, "data",
             "up to 98.9 % right on the 9000 training images and 90.0 % (88.0 to 91.7) on the "
-            "validation images: training images are learned by heart; --augment flip,crop:28");
-    facts.is_changed = true;
-    advises(&facts, "data", "images: add images to the same folder and run");
+            "validation images: add images to the same folder and run");
+    facts.is_head_alone = false;
+    facts.is_unchanged = true;
+    advises(&facts, "augment",
+            "training images are learned by heart; --augment auto in place of none changes");
     facts.is_cut = true;
-    facts.is_changed = false;
     advises(&facts, "data", "there are more, which --fraction or --per-class leaves out");
     facts.train = score(8200, 9000); /* intervals meet */
     facts.is_head_alone = false;
@@ -294,6 +320,12 @@ TEST(fewer_training_images_than_validation_images_are_never_left_as_they_are)
     advises(&facts, "data", "the source gives this split; move images to its training part");
     facts.val = score(408, 408);
     advises(&facts, "data", "of which 100.0 % are right");
+    facts.after_best = (struct tdm_after_best){.epochs = 25, .seconds = 90.0};
+    facts.patience = 25;
+    advises(&facts, "data", "only 48 images train"); /* not "stop" */
+    facts.n_train = facts.n_val;
+    advises(&facts, "stop", "");
+    facts.after_best = well().after_best;
     facts.n_train = facts.n_val;
     advises(&facts, "none", "");
 }
@@ -330,7 +362,7 @@ TEST(the_largest_part_wins)
     facts.val = score(800, 1000); /* 19 points below the training images */
     advises(&facts, "stream", "");
     facts.val = score(600, 1000); /* 39 points */
-    advises(&facts, "augment", "");
+    advises(&facts, "data", "");
     facts.base = TDMI_BASE_IS_UNWANTED; /* 58 of 100 s */
     advises(&facts, "cache", "");
 }

@@ -24,7 +24,7 @@ tdmi_rng tdmi_augment_rng(struct tdmi_augment_key key, enum tdmi_augment_kind ki
     return rng;
 }
 
-/* ---- resized-crop -------------------------------------------------------------------------- */
+/* ---- boxes --------------------------------------------------------------------------------- */
 
 static double uniform(tdmi_rng *rng, double low, double high)
 {
@@ -42,27 +42,32 @@ static struct tdmi_box middle(int width, int height, double aspect)
     return (struct tdmi_box){floor((width - w) / 2), floor((height - h) / 2), w, h};
 }
 
-bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
-                      int height, struct tdmi_box *box)
+/* The arguments of resized-crop and zoom are alike. */
+static struct tdmi_box draw_box(const double *arguments, tdmi_rng *rng, int width, int height)
 {
     enum { ATTEMPTS = 10 };
-    if (!augment->is_on[TDMI_AUGMENT_RESIZED_CROP])
-        return false;
-    const double *arguments = augment->arguments[TDMI_AUGMENT_RESIZED_CROP];
     const double area = (double)width * height, log_aspect = log(arguments[2]);
-    tdmi_rng rng = tdmi_augment_rng(key, TDMI_AUGMENT_RESIZED_CROP);
     for (int i = 0; i < ATTEMPTS; i++) {
-        double share = area * uniform(&rng, arguments[0], arguments[1]);
-        double aspect = exp(uniform(&rng, -log_aspect, log_aspect));
+        double share = area * uniform(rng, arguments[0], arguments[1]);
+        double aspect = exp(uniform(rng, -log_aspect, log_aspect));
         double w = floor(sqrt(share * aspect) + 0.5), h = floor(sqrt(share / aspect) + 0.5);
         if (w < 1 || h < 1 || w > width || h > height)
             continue;
-        double y = tdmi_rng_below(&rng, (uint32_t)(height - (int)h + 1));
-        double x = tdmi_rng_below(&rng, (uint32_t)(width - (int)w + 1));
-        *box = (struct tdmi_box){x, y, w, h};
-        return true;
+        double y = tdmi_rng_below(rng, (uint32_t)(height - (int)h + 1));
+        double x = tdmi_rng_below(rng, (uint32_t)(width - (int)w + 1));
+        return (struct tdmi_box){x, y, w, h};
     }
-    *box = middle(width, height, arguments[2]);
+    return middle(width, height, arguments[2]);
+}
+
+bool tdmi_augment_box(const struct tdmi_augment *augment, struct tdmi_augment_key key, int width,
+                      int height, struct tdmi_box *box)
+{
+    const enum tdmi_augment_kind kind = TDMI_AUGMENT_RESIZED_CROP;
+    if (!augment->is_on[kind])
+        return false;
+    tdmi_rng rng = tdmi_augment_rng(key, kind);
+    *box = draw_box(augment->arguments[kind], &rng, width, height);
     return true;
 }
 
@@ -114,9 +119,10 @@ static void draw_cutout(const double *arguments, struct tdmi_augment_shape shape
 /* Kinds that change pixels by tdmi_augment_change alone, or with draws of their own. */
 enum use { NO_PIXELS, BY_CHANGE, BY_OWN_DRAWS };
 static const enum use uses[TDMI_AUGMENTS] = {
-    [TDMI_AUGMENT_CROP] = BY_CHANGE,      [TDMI_AUGMENT_FLIP] = BY_CHANGE,
-    [TDMI_AUGMENT_ROTATE] = BY_OWN_DRAWS, [TDMI_AUGMENT_RANDAUGMENT] = BY_OWN_DRAWS,
-    [TDMI_AUGMENT_JITTER] = BY_CHANGE,    [TDMI_AUGMENT_CUTOUT] = BY_CHANGE,
+    [TDMI_AUGMENT_ZOOM] = BY_OWN_DRAWS, [TDMI_AUGMENT_CROP] = BY_CHANGE,
+    [TDMI_AUGMENT_FLIP] = BY_CHANGE,    [TDMI_AUGMENT_ROTATE] = BY_OWN_DRAWS,
+    [TDMI_AUGMENT_JITTER] = BY_CHANGE,  [TDMI_AUGMENT_RANDAUGMENT] = BY_OWN_DRAWS,
+    [TDMI_AUGMENT_CUTOUT] = BY_CHANGE,
 };
 
 void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,
@@ -166,7 +172,9 @@ static void cutout(struct tdmi_canvas *canvas, const struct tdmi_augment_change 
 static void apply(enum tdmi_augment_kind kind, const double *arguments, tdmi_rng *rng,
                   const struct tdmi_augment_change *change, struct tdmi_canvas *canvas)
 {
-    if (kind == TDMI_AUGMENT_CROP)
+    if (kind == TDMI_AUGMENT_ZOOM)
+        tdmi_warp_zoom(canvas, draw_box(arguments, rng, canvas->shape.width, canvas->shape.height));
+    else if (kind == TDMI_AUGMENT_CROP)
         tdmi_warp_shift(canvas, change->dx, change->dy, (uint8_t)change->fill);
     else if (kind == TDMI_AUGMENT_FLIP && change->is_flipped)
         tdmi_warp_flip(canvas);

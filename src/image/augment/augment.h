@@ -98,9 +98,9 @@ struct tdmi_augment_change {
     } colours[4];
     int cut_left, cut_top, cut_right, cut_bottom, cut_fill;
 };
-/* Divides what is done to one image: `first` up to the last kind that is no such change (rotate,
- * randaugment; resized-crop is done before either), then `rest`, which tdmi_augment_draw draws.
- * mixup and cutmix are in neither. Is there a rest? */
+/* Divides what is done to one image: `first` up to the last kind that is no such change (zoom,
+ * rotate, randaugment; resized-crop is done before either), then `rest`, which tdmi_augment_draw
+ * draws. mixup and cutmix are in neither. Is there a rest? */
 bool tdmi_augment_divide(const struct tdmi_augment *augment, struct tdmi_augment *first,
                          struct tdmi_augment *rest);
 void tdmi_augment_draw(const struct tdmi_augment *rest, struct tdmi_augment_key key,

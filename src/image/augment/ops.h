@@ -29,6 +29,8 @@ void tdmi_warp_shift(struct tdmi_canvas *canvas, int dx, int dy, uint8_t fill);
 /* Output pixel centre (x, y) is taken from (m[0] x + m[1] y + m[2], m[3] x + m[4] y + m[5]),
  * bilinear, where that lies inside the image; fill elsewhere. */
 void tdmi_warp_affine(struct tdmi_canvas *canvas, const double m[6], uint8_t fill);
+/* The box is scaled to the whole, bilinear. */
+void tdmi_warp_zoom(struct tdmi_canvas *canvas, struct tdmi_box box);
 /* Counter-clockwise around the centre. */
 void tdmi_warp_rotate(struct tdmi_canvas *canvas, double degrees, uint8_t fill);
 

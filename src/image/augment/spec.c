@@ -94,7 +94,7 @@ static tdm_status complete(int kind, double values[TDMI_AUGMENT_ARGUMENTS], tdm_
             values[i] = isnan(usual) ? values[0] : usual;
         values[i] += 0.0; /* -0 is 0 */
     }
-    if (kind == TDMI_AUGMENT_RESIZED_CROP && values[0] > values[1])
+    if ((kind == TDMI_AUGMENT_RESIZED_CROP || kind == TDMI_AUGMENT_ZOOM) && values[0] > values[1])
         return TDM_FAIL(err, TDM_E_USAGE,
                         "'%s' has the smallest area %g and the largest %g; the first must not be "
                         "larger",

@@ -75,6 +75,19 @@ static int64_t to_fixed(double value)
     return (int64_t)floor(value * (double)ONE + 0.5);
 }
 
+/* The two pixels of a line of n whose centres lie around x, and the weight of the second one. At
+ * the edge a neighbour stands for the one that is missing. */
+struct around {
+    int32_t first, second, weight;
+};
+
+static inline struct around around(int64_t x, int n)
+{
+    const int64_t u = x - ONE / 2 + ONE; /* + ONE: never negative */
+    const int32_t at = (int32_t)(u >> 32) - 1;
+    return (struct around){at < 0 ? 0 : at, at + 1 < n ? at + 1 : at, (int32_t)(u >> 21 & 2047)};
+}
+
 /* One output row; (x, y) is the source point of its first pixel's centre. Called with a constant
  * number of channels, so that the loops over them vanish. */
 static inline void affine_row(const struct tdmi_canvas *canvas, const int channels, int64_t x,
@@ -89,19 +102,17 @@ static inline void affine_row(const struct tdmi_canvas *canvas, const int channe
                 to[c] = fill;
             continue;
         }
-        /* The neighbours' centres; at the edge a neighbour stands for the one that is missing. */
-        const int64_t u = x - ONE / 2 + ONE, v = y - ONE / 2 + ONE; /* + ONE: never negative */
-        const int64_t column = (u >> 32) - 1, row = (v >> 32) - 1;
-        const int32_t wx = (int32_t)(u >> 21 & 2047), wy = (int32_t)(v >> 21 & 2047);
-        const ptrdiff_t left = (column < 0 ? 0 : column) * channels;
-        const ptrdiff_t next = (column + 1 < shape.width ? column + 1 : column) * channels;
-        const uint8_t *above = canvas->pixels + (row < 0 ? 0 : row) * row_bytes;
-        const uint8_t *below =
-            canvas->pixels + (row + 1 < shape.height ? row + 1 : row) * row_bytes;
+        const struct around columns = around(x, shape.width), rows = around(y, shape.height);
+        const ptrdiff_t left = (ptrdiff_t)columns.first * channels;
+        const ptrdiff_t next = (ptrdiff_t)columns.second * channels;
+        const uint8_t *above = canvas->pixels + rows.first * row_bytes;
+        const uint8_t *below = canvas->pixels + rows.second * row_bytes;
         for (int c = 0; c < channels; c++) {
-            int32_t high = above[left + c] * (2048 - wx) + above[next + c] * wx;
-            int32_t low = below[left + c] * (2048 - wx) + below[next + c] * wx;
-            to[c] = (uint8_t)((high * (2048 - wy) + low * wy + (1 << 21)) >> 22);
+            int32_t high =
+                above[left + c] * (2048 - columns.weight) + above[next + c] * columns.weight;
+            int32_t low =
+                below[left + c] * (2048 - columns.weight) + below[next + c] * columns.weight;
+            to[c] = (uint8_t)((high * (2048 - rows.weight) + low * rows.weight + (1 << 21)) >> 22);
         }
     }
 }
@@ -129,4 +140,50 @@ void tdmi_warp_rotate(struct tdmi_canvas *canvas, double degrees, uint8_t fill)
     const double x = canvas->shape.width / 2.0, y = canvas->shape.height / 2.0;
     const double m[6] = {c, -s, x - c * x + s * y, s, c, y - s * x - c * y};
     tdmi_warp_affine(canvas, m, fill);
+}
+
+/* ---- zoom ---------------------------------------------------------------------------------- */
+
+static inline void stretch_row(const int32_t *from, const struct around *columns, int width,
+                               const int channels, uint8_t *to)
+{
+    for (int x = 0; x < width; x++, to += channels) {
+        const struct around at = columns[x];
+        for (int c = 0; c < channels; c++)
+            to[c] = (uint8_t)((from[at.first * channels + c] * (2048 - at.weight) +
+                               from[at.second * channels + c] * at.weight + (1 << 21)) >>
+                              22);
+    }
+}
+
+/* The bytes of tdmi_warp_affine: sums without rounding may be taken in any order, so whole rows are
+ * blended first and then stretched. */
+void tdmi_warp_zoom(struct tdmi_canvas *canvas, struct tdmi_box box)
+{
+    enum { WIDEST = 1024 };
+    const struct tdmi_augment_shape shape = canvas->shape;
+    const size_t row_bytes = row_bytes_of(shape);
+    const double m[6] = {box.width / shape.width, 0, box.x, 0, box.height / shape.height, box.y};
+    struct around columns[WIDEST];
+    int32_t blended[3 * WIDEST];
+    if (shape.width > WIDEST) {
+        tdmi_warp_affine(canvas, m, 0);
+        return;
+    }
+    int64_t u = to_fixed(m[0] * 0.5 + m[2]);
+    for (int x = 0; x < shape.width; x++, u += to_fixed(m[0]))
+        columns[x] = around(u, shape.width);
+    for (int y = 0; y < shape.height; y++) {
+        const struct around rows = around(to_fixed(m[4] * (y + 0.5) + m[5]), shape.height);
+        const uint8_t *restrict above = canvas->pixels + row_bytes * (size_t)rows.first;
+        const uint8_t *restrict below = canvas->pixels + row_bytes * (size_t)rows.second;
+        uint8_t *to = canvas->spare + row_bytes * (size_t)y;
+        for (size_t i = 0; i < row_bytes; i++)
+            blended[i] = above[i] * (2048 - rows.weight) + below[i] * rows.weight;
+        if (shape.channels == 3)
+            stretch_row(blended, columns, shape.width, 3, to);
+        else
+            stretch_row(blended, columns, shape.width, 1, to);
+    }
+    exchange(canvas);
 }

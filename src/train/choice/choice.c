@@ -39,19 +39,17 @@ static tdm_status probe(const struct tdm_train_options *options, const tdmi_sour
 }
 
 tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
-                            const char *at_hand, struct tdmi_choice *choice, tdm_error *err)
+                            const struct tdmi_look *look, const char *at_hand,
+                            struct tdmi_choice *choice, tdm_error *err)
 {
-    struct tdmi_look look;
-    TDM_TRY(tdmi_look_at(source, &look, err), err, "choosing a network");
-    const enum tdmi_suits suits = tdmi_look_suits(&look);
+    const enum tdmi_suits suits = tdmi_look_suits(look);
     const bool has_enough =
         (int64_t)LEAST_PER_CLASS * tdmi_source_classes(source) <= TDMI_PROBE_IMAGES;
-    *choice =
-        (struct tdmi_choice){.model = small_network(&look), .decode_second = look.decode_second};
+    *choice = (struct tdmi_choice){.model = small_network(look)};
     if (suits == TDMI_SUITS_SMALL) {
         snprintf(choice->reason, sizeof choice->reason,
                  "the images are grey and small (%d pixels), which suits %s from scratch",
-                 look.side, choice->model);
+                 look->side, choice->model);
         return TDM_OK;
     }
     choice->misses_weights = !at_hand;
@@ -62,7 +60,7 @@ tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_
     } else {
         choice->weights = at_hand;
         snprintf(choice->reason, sizeof choice->reason,
-                 "images of about %d pixels suit pretrained weights: %s", look.side, at_hand);
+                 "images of about %d pixels suit pretrained weights: %s", look->side, at_hand);
     }
     if (choice->weights)
         choice->model = NULL;

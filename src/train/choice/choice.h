@@ -11,13 +11,12 @@
 struct tdmi_choice {
     const char *model;              /* from scratch; NULL: weights are there */
     const char *weights;            /* published ones on this machine; NULL: a model from scratch */
-    double decode_second;           /* that one image of the source takes to be read and decoded */
     bool misses_weights;            /* they would suit the images, and are not on this machine */
     char reason[TDMI_REASON_BYTES]; /* why, for people; "" where weights are missed */
 };
 
-/* at_hand: published weights on this machine; NULL: none. Where the images do not decide, a probe
- * trains in this process alone. */
+/* look: at some images of the source. at_hand: published weights on this machine; NULL: none. Where
+ * the images do not decide, a probe trains in this process alone. */
 tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
-                            const char *at_hand, struct tdmi_choice *choice,
-                            tdm_error *err) TDM_MUST_USE;
+                            const struct tdmi_look *look, const char *at_hand,
+                            struct tdmi_choice *choice, tdm_error *err) TDM_MUST_USE;

@@ -1,9 +1,10 @@
 /* Neighbours are read together: in tables they share a row group, in archives a block. */
 #include "train/choice/look.h"
 #include "base/clock.h"
-#include "image/image.h"
+#include "image/facts.h"
 #include "tandem/event.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 enum { PLACES = 8, NEIGHBOURS = 8, MOST_SEEN = PLACES * NEIGHBOURS };
@@ -15,7 +16,9 @@ struct looking {
     tdmi_text bytes;
     tdmi_image image;
     int sides[MOST_SEEN];
-    int n, n_grey;
+    int n, n_grey, n_decoded;
+    int64_t decode_ns; /* reading included */
+    int edge[256];     /* pixels at the edges of small images, by their value of red */
 };
 
 static void release(struct looking *it)
@@ -35,41 +38,78 @@ static bool is_grey(const tdmi_image *image)
     return true;
 }
 
-static tdm_status see(struct looking *it, int64_t index, tdm_error *err)
+static void count_edge(const tdmi_image *image, int edge[256])
+{
+    for (int y = 0; y < image->height; y++) {
+        const bool is_whole = y == 0 || y == image->height - 1 || image->width == 1;
+        const uint8_t *row = image->pixels + (size_t)3 * (size_t)image->width * (size_t)y;
+        for (int x = 0; x < image->width; x += is_whole ? 1 : image->width - 1)
+            edge[row[3 * x]]++;
+    }
+}
+
+/* The header of a large image says enough, but for how long decoding takes. */
+static tdm_status see(struct looking *it, int64_t index, bool is_timed, tdm_error *err)
 {
     tdm_error problem = {0};
+    struct tdmi_image_facts facts;
+    const char *path = tdmi_source_item(it->source, index).path;
+    const int64_t began = tdmi_clock_ns();
     TDMI_TRY(tdmi_source_try(it->source, index, &it->bytes, &problem, err));
-    if (problem.code != TDM_OK)
+    const char *bytes = tdmi_text_string(&it->bytes);
+    const size_t n = it->bytes.length_bytes;
+    if (problem.code != TDM_OK || tdmi_image_describe(bytes, n, path, &facts, NULL) != TDM_OK)
         return TDM_OK;
-    const tdm_status status = tdmi_image_decode(
-        it->bytes.bytes, it->bytes.length_bytes, tdmi_source_item(it->source, index).path,
-        (struct tdmi_image_limits){0}, &it->image, &problem);
-    if (status == TDM_E_MEMORY)
-        return TDM_FAIL(err, TDM_E_MEMORY, "decoding an image: out of memory");
-    if (status != TDM_OK)
-        return TDM_OK;
-    const int width = it->image.width, height = it->image.height;
-    it->sides[it->n++] = width > height ? width : height;
-    it->n_grey += is_grey(&it->image);
+    const int64_t side = facts.width > facts.height ? facts.width : facts.height;
+    const bool is_small = side <= SMALL_SIDE;
+    if (is_small || is_timed) {
+        const tdm_status status =
+            tdmi_image_decode(bytes, n, path, (struct tdmi_image_limits){0}, &it->image, &problem);
+        if (status == TDM_E_MEMORY)
+            return TDM_FAIL(err, TDM_E_MEMORY, "decoding an image: out of memory");
+        if (status != TDM_OK)
+            return TDM_OK;
+        it->decode_ns += tdmi_clock_ns() - began;
+        it->n_decoded++;
+    }
+    if (is_small) {
+        it->n_grey += is_grey(&it->image);
+        count_edge(&it->image, it->edge);
+    }
+    it->sides[it->n++] = (int)(side < INT_MAX ? side : INT_MAX);
     return TDM_OK;
 }
 
 static int by_size(const void *a, const void *b)
 {
-    return *(const int *)a - *(const int *)b;
+    const int left = *(const int *)a, right = *(const int *)b;
+    return (left > right) - (left < right);
+}
+
+static int median_of_edge(const int edge[256])
+{
+    int64_t n = 0, up_to_here = 0;
+    for (int i = 0; i < 256; i++)
+        n += edge[i];
+    for (int i = 0; i < 256; i++) {
+        up_to_here += edge[i];
+        if (2 * up_to_here >= n)
+            return i;
+    }
+    return 0;
 }
 
 tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_error *err)
 {
     TDMI_AT_END(release) struct looking it = {.source = source};
-    const int64_t n = tdmi_source_items(source), began = tdmi_clock_ns();
+    const int64_t n = tdmi_source_items(source);
     int64_t next = 0;
     for (int place = 0; place < PLACES; place++) {
         const int64_t from = place * n / PLACES, first = from > next ? from : next;
         for (next = first; next < n && next < first + NEIGHBOURS; next++) {
             if (tdm_stop_is_requested())
                 return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
-            TDMI_TRY(see(&it, next, err));
+            TDMI_TRY(see(&it, next, next == first, err));
         }
     }
     *look = (struct tdmi_look){.n_seen = it.n};
@@ -78,7 +118,9 @@ tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_e
     qsort(it.sides, (size_t)it.n, sizeof *it.sides, by_size);
     look->side = it.sides[it.n / 2];
     look->is_grey = 10 * it.n_grey >= 9 * it.n;
-    look->decode_second = tdmi_clock_seconds_since(began) / it.n;
+    look->background = median_of_edge(it.edge);
+    if (it.n_decoded > 0)
+        look->decode_second = 1e-9 * (double)it.decode_ns / it.n_decoded;
     return TDM_OK;
 }
 

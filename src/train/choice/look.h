@@ -6,9 +6,10 @@
 #include "data/source/source.h"
 
 struct tdmi_look {
-    int n_seen;           /* images that were decoded; 0: nothing is known */
+    int n_seen;           /* images whose size is known; 0: nothing is known */
     int side;             /* median of their longer sides, pixels */
-    bool is_grey;         /* nearly all of them */
+    bool is_grey;         /* nearly all of them; false for large ones */
+    int background;       /* median of the pixels at the edges of small ones, 0 to 255 */
     double decode_second; /* that one takes to be read and decoded, by one thread */
 };
 
@@ -19,8 +20,8 @@ enum tdmi_suits {
     TDMI_SUITS_UNSURE      /* either: a probe decides */
 };
 
-/* Decodes at most 64 images, from all over the source. Images that cannot be read are passed over.
- */
+/* Reads at most 64 images, from all over the source, and decodes the small ones. Images that cannot
+ * be read are passed over. */
 tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look,
                         tdm_error *err) TDM_MUST_USE;
 enum tdmi_suits tdmi_look_suits(const struct tdmi_look *look);

@@ -69,7 +69,8 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     small.memory = options->memory;
     small.epochs = EPOCHS;
     small.patience = 0;
-    small.fraction = part; /* also of a split that the source gives */
+    small.augment = "none"; /* with it ten epochs would be too few */
+    small.fraction = part;  /* also of a split that the source gives */
     small.train_fraction = TRAINED_PART;
     small.val_fraction = 1.0 - TRAINED_PART;
     small.is_alone = true;

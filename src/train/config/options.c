@@ -1,7 +1,6 @@
 /* Options are checked, recorded and compared; tandem/train.def lists them. */
 #include "train/config/options.h"
 #include "base/scope.h"
-#include "image/augment/augment.h"
 #include "train/freeze.h"
 #include "train/config/options_table.h"
 #include "train/config/rates.h"
@@ -43,14 +42,28 @@ static tdm_status check_row(const struct tdmi_row *row, const struct tdm_train_o
                     text, accepted);
 }
 
+bool tdmi_options_augment_by_images(const struct tdm_train_options *options)
+{
+    return options->augment && strcmp(options->augment, "auto") == 0;
+}
+
+tdm_status tdmi_options_read_augment(const struct tdm_train_options *options,
+                                     struct tdmi_augment *augment, tdm_error *err)
+{
+    const bool is_named = options->augment && !tdmi_options_augment_by_images(options);
+    return TDM_WRAP(err, tdmi_augment_read(is_named ? options->augment : "", augment, err),
+                    "option --augment");
+}
+
 static tdm_status check_views(const struct tdm_train_options *options,
                               const struct tdmi_augment *augment, tdm_error *err)
 {
     if (options->views > 0 && !tdmi_augment_changes(augment))
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: --views %d requires changed images, and --augment changes none; "
-                        "add --augment, or leave --views out",
-                        options->views);
+                        "training: --views %d requires changed images, and --augment %s changes "
+                        "none whose features are kept; name changes, such as --augment flip, or "
+                        "leave --views out",
+                        options->views, options->augment ? options->augment : "none");
     if (options->views > 0 && tdmi_augment_has_mix(augment))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "training: --views %d keeps the features of single images, and mixup and "
@@ -83,8 +96,7 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
                         "accepted",
                         options->min_delta);
     struct tdmi_augment augment;
-    TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &augment, err), err,
-            "training: option --augment");
+    TDM_TRY(tdmi_options_read_augment(options, &augment, err), err, "training");
     TDM_TRY(check_views(options, &augment, err), err, "checking options");
     TDM_TRY(tdmi_freeze_check(options->freeze, err), err, "training: option --freeze");
     TDM_TRY(tdmi_freeze_check_unfreezing(options, err), err, "checking options");
@@ -191,6 +203,8 @@ tdm_status tdmi_options_same(const struct tdm_train_options *options, const tdm_
 static bool is_same_text(const struct tdmi_row *row, const char *before, const char *now)
 {
     const size_t n = strcspn(before, ":");
+    if (strcmp(row->name, "augment") == 0)
+        return strcmp(*before ? before : "none", *now ? now : "none") == 0;
     if (strcmp(row->name, "device") != 0)
         return strcmp(before, now) == 0;
     return n == strcspn(now, ":") && strncmp(before, now, n) == 0;
@@ -210,9 +224,7 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         if (row->effect == TDMI_ROW_SAME_BITS)
             continue;
         if (tdmi_row_is_text(row)) {
-            /* A record that lacks the option is older: it was started with the default. */
-            const char *before =
-                value ? tdm_json_as_string(value, "") : tdmi_row_text(row, &defaults);
+            const char *before = tdm_json_as_string(value, tdmi_row_text_before(row));
             if (is_same_text(row, before, tdmi_row_text(row, options)))
                 continue;
             if (*before == '\0')

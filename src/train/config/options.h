@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "image/augment/augment.h"
 #include "tandem/json.h"
 #include "tandem/train.h"
 
@@ -11,6 +12,12 @@ tdm_status tdmi_options_check(const struct tdm_train_options *options, tdm_error
 
 /* Does the split differ from the default? Then a source with a split of its own gives a note. */
 bool tdmi_options_ask_for_split(const struct tdm_train_options *options);
+
+/* Is it --augment auto, which the images decide? */
+bool tdmi_options_augment_by_images(const struct tdm_train_options *options);
+/* The changes that --augment names; none for auto. TDM_E_USAGE. */
+tdm_status tdmi_options_read_augment(const struct tdm_train_options *options,
+                                     struct tdmi_augment *augment, tdm_error *err) TDM_MUST_USE;
 
 void tdmi_options_to_json(const struct tdm_train_options *options, tdm_json_writer *writer,
                           const char *key);

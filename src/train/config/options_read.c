@@ -107,8 +107,10 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
     const struct tdmi_row *row;
     for (int i = 0; recorded && (row = tdmi_row_at(i)) != NULL; i++) {
         const tdm_json_value *value = tdm_json_member(recorded, row->name);
-        if (value) /* else the record is older, and the run was started with the default */
+        if (value)
             TDM_TRY(read_row(row, value, &read, err), err, "reading the record of the run %s", run);
+        else if (tdmi_row_is_text(row) && *tdmi_row_text_before(row))
+            *(const char **)((char *)&read + row->offset) = tdmi_row_text_before(row);
     }
     tdmi_options_init(options, options->struct_bytes > 0 ? options->struct_bytes : sizeof read,
                       &read, sizeof read);
@@ -168,6 +170,12 @@ static tdm_status take_number(const struct tdmi_row *row, const tdm_json_value *
     return read_number(row, value, TDM_E_USAGE, options, err);
 }
 
+/* A text without a default, and one that no list restricts. */
+static bool may_be_missing(const struct tdmi_row *row)
+{
+    return !row->text || row->type == TDMI_ROW_TEXT;
+}
+
 /* null leaves a number unset and removes a text. */
 static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *value,
                            struct tdm_train_options *options, tdm_error *err)
@@ -183,9 +191,9 @@ static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *val
         return TDM_OK;
     }
     const char *words = NULL;
-    if (!is_null || row->text)
+    if (!is_null || !may_be_missing(row))
         TDMI_TRY(take_words(row->name, value, &words, err));
-    *(const char **)at = words && (*words || row->text) ? words : NULL;
+    *(const char **)at = words && (*words || !may_be_missing(row)) ? words : NULL;
     return TDM_OK;
 }
 

@@ -80,6 +80,13 @@ const char *tdmi_row_text(const struct tdmi_row *row, const struct tdm_train_opt
     return text ? text : "";
 }
 
+const char *tdmi_row_text_before(const struct tdmi_row *row)
+{
+    if (strcmp(row->name, "augment") == 0)
+        return "none";
+    return row->text ? row->text : "";
+}
+
 double tdmi_row_number(const struct tdmi_row *row, const struct tdm_train_options *options)
 {
     const void *member = (const char *)options + row->offset;

@@ -48,6 +48,8 @@ bool tdmi_row_is_text(const struct tdmi_row *row);
 bool tdmi_row_is_unset(const struct tdmi_row *row, double value);
 /* "" for a missing text. */
 const char *tdmi_row_text(const struct tdmi_row *row, const struct tdm_train_options *options);
+/* The value of a run whose record lacks the option, because it is older. */
+const char *tdmi_row_text_before(const struct tdmi_row *row);
 /* Every number fits a double exactly but the seed, which is compared by itself. */
 double tdmi_row_number(const struct tdmi_row *row, const struct tdm_train_options *options);
 /* Store a number that tdmi_row_check accepts, whole where the row counts. */

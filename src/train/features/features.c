@@ -20,7 +20,7 @@ enum { most_values = 1 << 18, usual_views = 8 };
 static void choose_views(struct tdmi_session *session, bool can_be_kept)
 {
     struct tdmi_train_config *config = &session->config;
-    const bool has_views = can_be_kept && tdmi_augment_changes(&config->augment);
+    const bool has_views = can_be_kept && tdmi_augment_changes(&session->config.augment);
     if (tdmi_run_recorded(session->record.run, "data"))
         config->views = (int)tdmi_record_integer(&session->record, "views", 0);
     else if (config->options.views >= 0)

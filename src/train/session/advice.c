@@ -87,7 +87,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
 {
     const struct tdm_train_options *options = &session->config.options;
     const tdmi_split *split = &session->data.split;
-    const int side = tdmi_graph_preprocess(session->network.graph)->width;
+    const bool is_changed = tdmi_augment_changes(&session->config.augment);
     const char *at_hand = NULL;
     if (!session->pretrained.path && tdmi_pretrained_name_at_hand(&at_hand, NULL) != TDM_OK)
         at_hand = NULL;
@@ -114,8 +114,8 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .test_fraction = session->data.has_test ? options->test_fraction : 0.0,
         .n_train = split->n_train,
         .n_val = split->n_val,
-        .is_changed = tdmi_augment_changes(&session->config.augment),
-        .crop_pixels = side / 8,
+        .is_unchanged =
+            !session->config.is_augment_auto && !is_changed && !tdmi_augmentation_is_idle(session),
         .is_prepared = tdmi_source_is_prepared(session->data.source),
         .epochs = result->epochs,
         .eval_every = options->eval_every,

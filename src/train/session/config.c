@@ -39,7 +39,7 @@ tdm_status tdmi_train_config_read(const struct tdm_train_options *options,
                         "option --cache-dir keeps files on disk, and --cache %s does not; --cache "
                         "disk, or none of the two, is accepted",
                         options->cache);
-    TDM_TRY(tdmi_augment_read(options->augment ? options->augment : "", &config->augment, err), err,
-            "option --augment");
+    config->is_augment_auto = tdmi_options_augment_by_images(options);
+    TDMI_TRY(tdmi_options_read_augment(options, &config->augment, err));
     return tdmi_rates_read(options, &config->rates, err);
 }

@@ -20,15 +20,16 @@ struct tdmi_train_config {
 
     enum tdmi_feature_precision features;
     enum tdmi_cache_kind cache;
-    enum tdmi_dtype storage; /* of activations: --precision */
-    bool allows_tf32;        /* in products of activations that are stored as f32 */
-    bool shares_statistics;  /* --bn batch: batch norms use the statistics of the whole batch */
-    bool keeps_statistics;   /* --bn frozen: batch norms use running statistics, which stay */
-    bool is_logistic;        /* --loss binary */
-    bool balances_loss;      /* --class-weights balanced */
-    bool is_freeze_auto;     /* --freeze auto */
-    bool decodes_on_gpu;     /* --decode card */
-    struct tdmi_augment augment;
+    enum tdmi_dtype storage;     /* of activations: --precision */
+    bool allows_tf32;            /* in products of activations that are stored as f32 */
+    bool shares_statistics;      /* --bn batch: batch norms use the statistics of the whole batch */
+    bool keeps_statistics;       /* --bn frozen: batch norms use running statistics, which stay */
+    bool is_logistic;            /* --loss binary */
+    bool balances_loss;          /* --class-weights balanced */
+    bool is_freeze_auto;         /* --freeze auto */
+    bool decodes_on_gpu;         /* --decode card */
+    bool is_augment_auto;        /* --augment auto */
+    struct tdmi_augment augment; /* … with what auto means in this run */
 
     int batch;              /* --batch, or the batch size that was chosen */
     char batch_reason[320]; /* why it was chosen; "": --batch gave it */

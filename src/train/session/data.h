@@ -6,6 +6,7 @@
 
 #include "data/audit/split.h"
 #include "data/order/order.h"
+#include "train/choice/look.h"
 #include "train/session/compute.h"
 #include "train/step/feed.h"
 
@@ -13,6 +14,7 @@ struct tdmi_session;
 
 struct tdmi_train_data {
     tdmi_source *source;
+    struct tdmi_look look;  /* at some of its images, on rank 0; n_seen 0: none was needed yet */
     tdmi_contents contents; /* of the source */
     tdmi_split split;
     bool has_test;      /* --split or the source has a test part, which is evaluated at the end */

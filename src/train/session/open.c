@@ -78,14 +78,30 @@ static void keep_precision_word(struct tdmi_session *session)
         session->config.options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
 }
 
+/* --augment auto of a resumed run is what that run was started with, which before there was auto
+ * was none. */
+static tdm_status keep_augment(struct tdmi_session *session, tdm_error *err)
+{
+    struct tdmi_train_config *config = &session->config;
+    const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "options");
+    if (!config->is_augment_auto)
+        return TDM_OK;
+    TDMI_ARENA_COPY(&session->arena, config->options.augment,
+                    tdm_json_as_string(tdm_json_member(recorded, "augment"), "none"), err);
+    config->is_augment_auto = tdmi_options_augment_by_images(&config->options);
+    return tdmi_options_read_augment(&config->options, &config->augment, err);
+}
+
 /* The options must be those that the run was started with, but for limits and speed. */
 static tdm_status match_run(struct tdmi_session *session, tdm_error *err)
 {
     struct tdmi_run_record *record = &session->record;
     const tdm_json_value *clock = tdmi_run_recorded(record->run, "clock");
     keep_precision_word(session);
-    tdm_status status = tdmi_options_match(&session->config.options,
-                                           tdmi_run_recorded(record->run, "options"), err);
+    tdm_status status = keep_augment(session, err);
+    if (status == TDM_OK)
+        status = tdmi_options_match(&session->config.options,
+                                    tdmi_run_recorded(record->run, "options"), err);
     if (status == TDM_OK)
         status = tdmi_compute_match_decoder(session, err);
     record->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
@@ -277,7 +293,8 @@ static const struct {
     {settle_first, false},           /* group size and learning rate */
     {tdmi_session_open_values, false}, /* graph, freeze point, first values */
     {tdmi_session_begin_optimizer, true},
-    {tdmi_features_find, false}, /* what a batch takes depends on cached features … */
+    {tdmi_augmentation_choose, false}, /* by the freeze point */
+    {tdmi_features_find, false},       /* what a batch takes depends on cached features … */
     {choose_batch, false},
     {tdmi_features_open, false}, /* … and these on the group size */
     {choose_batch_again, false}, /* where the cache turned out to be unavailable */

@@ -199,8 +199,8 @@ static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice 
     /* Ranks compute features together. */
     const int64_t n = tdmi_source_items(session->data.source) / tdmi_ranks_world(session);
     tdm_error problem = {0};
-    struct tdmi_speed speed = {.decode_second =
-                                   choice->decode_second / tdmi_pool_threads(compute->pool)};
+    struct tdmi_speed speed = {.decode_second = session->data.look.decode_second /
+                                                tdmi_pool_threads(compute->pool)};
     const struct tdmi_import_request request = {.network = session->pretrained.network,
                                                 .head = tdmi_network_head(session),
                                                 .ignores_head = true};
@@ -228,7 +228,9 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     struct tdmi_choice choice;
     const char *at_hand = NULL;
     TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
-    TDMI_TRY(tdmi_choice_make(options, session->data.source, at_hand, &choice, err));
+    struct tdmi_look *look = &session->data.look;
+    TDM_TRY(tdmi_look_at(session->data.source, look, err), err, "choosing a network");
+    TDMI_TRY(tdmi_choice_make(options, session->data.source, look, at_hand, &choice, err));
     options->model = choice.model;
     options->weights = choice.weights;
     pretrained->misses_weights = choice.misses_weights;

@@ -141,6 +141,9 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_train_data *data = &session->data;
     const struct tdmi_train_network *network = &session->network;
     const struct tdmi_run_record *record = &session->record;
+    TDMI_AT_END(tdmi_text_release) tdmi_text augment = {0};
+    tdmi_augment_write(&config->augment, &augment);
+    TDM_TRY(tdmi_text_status(&augment, err), err, "beginning the record");
     TDM_TRY(record_options(session, err), err, "beginning the record");
     TDM_TRY(tdmi_record_machine(session, err), err, "beginning the record");
     if (!tdmi_ranks_is_exact(session)) /* it stays, also where a later session is exact */
@@ -163,6 +166,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "first_trained", network->unfreeze.first);
     tdm_json_integer(writer, "thaws_to", network->unfreeze.last);
     tdm_json_integer(writer, "head", network->head);
+    tdm_json_string(writer, "augment", tdmi_text_string(&augment));
     tdm_json_integer(writer, "views", config->views);
     tdm_json_integer(writer, "batch", config->batch);
     if (config->batch_reason[0])

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "train/choice/augmentation.h"
 #include "train/choice/estimate.h"
 #include "train/features/features.h"
 #include "train/session/checkpoint.h"

@@ -150,12 +150,27 @@ loss=$(json_value train.loss)
 expect_exit 0 "$TANDEM" train "$@" -o runs/aug2 --augment flip,crop:1,mixup:0.4 --threads 2 --cache none
 expect_same "$loss" "$(json_value train.loss)" "changed pictures are the same on two threads"
 expect_true "and so are the weights" cmp runs/aug1/best.safetensors runs/aug2/best.safetensors
-expect_exit 0 "$TANDEM" train "$@" -o runs/plain
+expect_exit 0 "$TANDEM" train "$@" -o runs/plain --augment none
 expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
 expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4 --augment flip
 expect_stderr_matches "started with 'flip,crop:1,mixup:0.4'"
 expect_exit 0 "$TANDEM" train pictures -o runs/aug1 --resume --epochs 4 --json
 expect_same flip,crop:1,mixup:0.4 "$(json_value options.augment)" "what changes pictures is remembered, too"
+
+# By default the images decide, and say how.
+expect_exit 0 "$TANDEM" train "$@" -o runs/by-images --schedule constant
+expect_stderr_matches '^augment: crop:[0-9]+:[0-9]+, because the images are grey and small \(12 pixels\), .* --augment none switches it off$'
+expect_same auto "$(json_value options.augment)" "the option is recorded as it was given"
+loss=$(json_value train.loss)
+changes=$(python3 -c 'import json; print(json.load(open("runs/by-images/run.json"))["data"]["augment"])')
+expect_exit 0 "$TANDEM" train "$@" -o runs/by-name --schedule constant --augment "$changes"
+expect_same "$loss" "$(json_value train.loss)" "it is the same as the changes by their names"
+expect_exit 0 "$TANDEM" train "$@" -o runs/by-images-2 --schedule constant --epochs 1
+expect_exit 0 "$TANDEM" train pictures -o runs/by-images-2 --resume --epochs 3 --json
+expect_true "a resumed run does not decide again" sh -c '! grep -q ^augment "$1"' sh "$err"
+expect_true "a resumed run ends with the same weights" cmp runs/by-images/last.safetensors runs/by-images-2/last.safetensors
+expect_exit 0 "$TANDEM" train "$@" -o runs/head --weights runs/plain --epochs 1 --freeze base
+expect_true "a head alone is trained on unchanged images" sh -c '! grep -q augment "$1"' sh "$err"
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --memory 1
 expect_exit 2 "$TANDEM" train "$@" -o runs/bad --augment flop
 expect_stderr_matches 'flip'

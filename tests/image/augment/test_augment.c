@@ -301,6 +301,60 @@ TEST(randaugment_shifts_whole_pixels_without_losing_one)
         }
 }
 
+/* ---- zoom ---------------------------------------------------------------------------------- */
+
+static void zoom(const char *spec, int64_t sample, uint8_t pixels[PICTURE])
+{
+    static uint8_t spare[PICTURE];
+    const struct tdmi_augment augment = read_spec(spec);
+    draw(pixels, 0);
+    tdmi_augment_picture(&augment,
+                         (struct tdmi_augment_key){.seed = 8, .epoch = 1, .sample = sample}, square,
+                         pixels, spare);
+}
+
+/* Bilinear, in double precision: the square of half the side at (left, top), twice as large. */
+static double enlarged(const uint8_t *image, int left, int top, int x, int y, int channel)
+{
+    double sum = 0;
+    const double u = left + (x + 0.5) / 2 - 0.5, v = top + (y + 0.5) / 2 - 0.5;
+    for (int dy = 0; dy < 2; dy++)
+        for (int dx = 0; dx < 2; dx++) {
+            const int column = tdmi_augment_between((int)floor(u) + dx, 0, SIDE - 1);
+            const int row = tdmi_augment_between((int)floor(v) + dy, 0, SIDE - 1);
+            sum += image[(row * SIDE + column) * 3 + channel] * (1 - fabs(u - floor(u) - dx)) *
+                   (1 - fabs(v - floor(v) - dy));
+        }
+    return sum;
+}
+
+static bool is_enlarged(const uint8_t *image, const uint8_t *found, int left, int top)
+{
+    for (int i = 0; i < PICTURE; i++)
+        if (fabs(enlarged(image, left, top, i / 3 % SIDE, i / 3 / SIDE, i % 3) - found[i]) > 1)
+            return false;
+    return true;
+}
+
+TEST(zoom_enlarges_a_part_that_lies_anywhere)
+{
+    static uint8_t image[PICTURE], found[PICTURE];
+    bool is_left[2] = {false}, is_top[2] = {false};
+    draw(image, 0);
+    for (int64_t sample = 0, n = 0; sample < 20; sample++, n = 0) {
+        zoom("zoom:0.25:0.25:1", sample, found);
+        for (int at = 0; at <= SIDE / 2 * (SIDE / 2 + 2); at++) {
+            const int left = at % (SIDE / 2 + 1), top = at / (SIDE / 2 + 1);
+            if (!is_enlarged(image, found, left, top))
+                continue;
+            n++;
+            is_left[left < SIDE / 4] = is_top[top < SIDE / 4] = true;
+        }
+        assert_int_equal(n, 1);
+    }
+    assert_true(is_left[0] && is_left[1] && is_top[0] && is_top[1]);
+}
+
 /* ---- distributions ------------------------------------------------------------------------- */
 
 TEST(boxes_keep_to_their_ranges)
@@ -395,8 +449,9 @@ TEST(jitter_draws_each_factor_from_its_range)
 
 /* ---- purity -------------------------------------------------------------------------------- */
 
-static const char everything[] = "resized-crop,crop:4,flip,rotate,randaugment,jitter:0.4:0.4:0.4:"
-                                 "0.1,cutout:8,mixup,cutmix";
+static const char everything[] =
+    "resized-crop,zoom,crop:4,flip,rotate,randaugment,jitter:0.4:0.4:0.4:"
+    "0.1,cutout:8,mixup,cutmix";
 
 /* (pictures) digests of what becomes of each. */
 struct crowd {

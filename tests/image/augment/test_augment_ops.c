@@ -348,6 +348,38 @@ TEST(affine_maps_and_rotations_equal_the_bilinear_formula)
     assert_near(&scene, scene.before, 0);
 }
 
+TEST(zoom_is_the_affine_map_of_its_box)
+{
+    static const double parts[][4] = {/* of the side: x, y, width, height */
+                                      {0, 0, 1, 1},
+                                      {0, 0, 0.5, 0.7},
+                                      {0.3, 0.1, 0.7, 0.9},
+                                      {0.5, 0.5, 0.1, 0.4}};
+    static const struct tdmi_augment_shape wide = {2, 1500, 3};
+    static struct scene scene, expected;
+    for (size_t s = 0; s <= COUNT(shapes); s++)
+        for (size_t p = 0; p < COUNT(parts); p++) {
+            draw(&scene, s);
+            draw(&expected, s);
+            if (s == COUNT(shapes)) {
+                scene.canvas.shape = expected.canvas.shape = wide;
+                scene.n = 3 * 2 * 1500;
+                for (size_t i = 0; i < scene.n; i++)
+                    scene.one[i] = expected.one[i] = (uint8_t)(i * 7 + i / 100);
+            }
+            const struct tdmi_augment_shape shape = scene.canvas.shape;
+            struct tdmi_box box = {.x = floor(parts[p][0] * shape.width)};
+            box.y = floor(parts[p][1] * shape.height);
+            box.width = fmin(ceil(parts[p][2] * shape.width), shape.width - box.x);
+            box.height = fmin(ceil(parts[p][3] * shape.height), shape.height - box.y);
+            const double m[6] = {box.width / shape.width,   0,    box.x, 0,
+                                 box.height / shape.height, box.y};
+            tdmi_warp_zoom(&scene.canvas, box);
+            tdmi_warp_affine(&expected.canvas, m, 9);
+            assert_near(&scene, expected.canvas.pixels, 0);
+        }
+}
+
 /* Counter-clockwise: what was at the right is at the top. */
 TEST(a_quarter_turn_goes_against_the_clock)
 {

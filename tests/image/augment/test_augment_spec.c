@@ -37,6 +37,7 @@ TEST(a_spec_is_completed_and_reads_back)
     assert_written("cutmix,mixup:0.4", "mixup:0.4,cutmix:1");
     assert_written("flip,crop:4,jitter:0.4,cutout:8,randaugment:2:9,mixup:0.2",
                    "crop:4:0,flip:0.5,randaugment:2:9,jitter:0.4:0.4:0.4:0,cutout:8:128,mixup:0.2");
+    assert_written("flip,zoom:0.25", "zoom:0.25:1:1.1,flip:0.5");
     assert_written("rotate:7.5:255,resized-crop:0.35:0.9:1.5",
                    "resized-crop:0.35:0.9:1.5,rotate:7.5:255");
 }
@@ -55,8 +56,8 @@ TEST(a_wrong_spec_gets_one_sentence)
     static const struct {
         const char *spec, *words;
     } cases[] = {
-        {"fliip", "'fliip' is no augmentation (known are resized-crop, crop, flip, rotate, "
-                  "randaugment, jitter, cutout, mixup, cutmix); did you mean 'flip'?"},
+        {"fliip", "'fliip' is no augmentation (known are resized-crop, zoom, crop, flip, "
+                  "rotate, randaugment, jitter, cutout, mixup, cutmix); did you mean 'flip'?"},
         {"corp:4", "did you mean 'crop'?"},
         {"rand", "did you mean 'randaugment'?"},
         {"Flip", "did you mean 'flip'?"},
@@ -82,6 +83,7 @@ TEST(a_wrong_spec_gets_one_sentence)
         {"mixup:0", "numbers from 0.01 to 8"},
         {"randaugment:2:31", "the magnitude 31"},
         {"resized-crop:0.5:0.4", "smallest area 0.5 and the largest 0.4"},
+        {"zoom:0.5:0.4", "'zoom' has the smallest area 0.5 and the largest 0.4"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
          "a"
          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

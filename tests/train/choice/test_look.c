@@ -53,4 +53,44 @@ TEST(a_look_finds_size_and_colour_and_passes_over_what_cannot_be_read)
     }
 }
 
+/* Ink on paper: most of the edge is paper. */
+TEST(a_look_finds_the_background_of_small_drawings)
+{
+    struct tree tree = tree_new();
+    tdmi_source *source = NULL;
+    struct tdmi_look look;
+    tdm_error err = {0};
+    for (int i = 0; i < 3; i++) {
+        char path[40], text[3 * 16 * 16 + 40];
+        snprintf(path, sizeof path, "pictures/%d/%d.ppm", i, i);
+        const int n = snprintf(text, sizeof text, "P6 16 16 255\n");
+        for (int k = 0; k < 3 * 16 * 16; k++)
+            text[n + k] = (char)(k / 3 % 16 == i || k / 3 / 16 > 12 ? 30 : 230);
+        tree_file(&tree, path, text, (size_t)(n + 3 * 16 * 16));
+    }
+    assert_int_equal(tdmi_source_open(below(&tree, "pictures"), NULL, &source, &err), TDM_OK);
+    assert_int_equal(tdmi_look_at(source, &look, &err), TDM_OK);
+    assert_true(look.is_grey);
+    assert_int_equal(look.background, 230);
+    tdmi_source_close(source);
+    tree_free(&tree);
+}
+
+/* The header of a photo is enough: this file has nothing else. */
+TEST(large_images_are_not_decoded)
+{
+    struct tree tree = tree_new();
+    tdmi_source *source = NULL;
+    struct tdmi_look look;
+    tdm_error err = {0};
+    tree_text(&tree, "pictures/a/large.ppm", "P6 300 200 255\n");
+    assert_int_equal(tdmi_source_open(below(&tree, "pictures"), NULL, &source, &err), TDM_OK);
+    assert_int_equal(tdmi_look_at(source, &look, &err), TDM_OK);
+    assert_int_equal(look.n_seen, 1);
+    assert_int_equal(look.side, 300);
+    assert_false(look.is_grey);
+    tdmi_source_close(source);
+    tree_free(&tree);
+}
+
 TEST_MAIN(NULL, NULL)
