@@ -30,6 +30,7 @@ class TrainResult(TypedDict):
     test: Optional[Score]
     tests_before: List[Dict[str, Any]]
     skipped: int
+    unread: List[Dict[str, Any]]
     cached: bool
     features: Dict[str, int]
     views: int

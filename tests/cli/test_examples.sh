@@ -44,18 +44,19 @@ compile() { # name include: examples/train.c with those headers
         -L "$BUILD" -l:libtandem.so.0 -Wl,-rpath,"$BUILD"
 }
 last='checkpoint_minutes;\|bool resume;\|char \*cache_dir;\|char \*checkpoint_to;\|char \*trace;\|int world;\|struct tdm_next next;'
+last="$last\|(\*prepare)\|void \*prepare_self;\|bool is_alone;\|unread_list unread;"
 if command -v "${CC:-cc}" >/dev/null && ! is_sanitized; then
     mkdir older newer
     cp -R "$SOURCE/include/tandem" older
     cp -R "$SOURCE/include/tandem" newer
     sed -i "/^    .*\($last\)/d" older/tandem/train.h
-    expect_same 7 "$(diff "$SOURCE/include/tandem/train.h" older/tandem/train.h | grep -c "$last")" \
-        "the older header lacks seven members"
+    expect_same 11 "$(diff "$SOURCE/include/tandem/train.h" older/tandem/train.h | grep -c "$last")" \
+        "the older header lacks eleven members"
     expect_true "a program compiles with it" compile old older
     expect_exit 0 ./old pictures old-run "$picture"
     expect_stdout_matches '^epoch [0-9]+: [0-9.]+ % of 2 validation pictures right'
 
-    sed -i 's/^    const char \*trace;.*/&\n    int64_t future;/' newer/tandem/train.h
+    sed -i 's/^    bool is_alone;.*/&\n    int64_t future;/' newer/tandem/train.h
     expect_true "a program compiles with a newer header" compile new newer
     expect_exit 0 ./new pictures new-run "$picture"
     sed 's/options.run = argv\[2\];/&\n    options.future = 1;/' "$SOURCE/examples/train.c" >future.c

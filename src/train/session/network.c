@@ -292,5 +292,8 @@ void tdmi_network_report_norms(const struct tdmi_session *session)
             "%d trained with the statistics of each %s (%d images), which the running ones follow",
             trained, config->shares_statistics ? "batch" : "group",
             config->shares_statistics ? config->batch : config->shard);
-    tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
+    if (trained > 0)
+        tdmi_record_note(&session->record, "batch norms: %s%s", frozen, how);
+    else
+        tdmi_record_detail(&session->record, "batch norms: %s", frozen);
 }

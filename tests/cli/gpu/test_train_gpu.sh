@@ -31,16 +31,16 @@ on_gpu() {
 }
 
 # ---- in each precision ----------------------------------------------------------------------
-expect_exit 0 on_gpu -o f32 --epochs 2
+expect_exit 0 on_gpu -o f32 --epochs 2 --augment none
 f32=$(json_value train.loss)
 expect_exit 0 "$TANDEM" train pictures --threads 1 --model convnet7 --size 8 --batch 10 \
-    --shard 10 --split 0.75,0.25 --patience 0 --json -o host --epochs 2
+    --shard 10 --split 0.75,0.25 --patience 0 --json -o host --epochs 2 --augment none
 host=$(json_value train.loss)
 close() { # a b part
     awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { exit !((a > b ? a - b : b - a) <= part * b) }'
 }
 expect_true "the loss is that of the processor ($f32, $host)" close "$f32" "$host" 0.001
-expect_exit 0 on_gpu -o bf16 --precision bf16 --epochs 2
+expect_exit 0 on_gpu -o bf16 --precision bf16 --epochs 2 --augment none
 expect_true "the loss in bf16 is near ($(json_value train.loss), $f32)" \
     close "$(json_value train.loss)" "$f32" 0.1
 expect_stderr_matches 'precision bf16: validation during training stores activations so, too'

@@ -76,19 +76,25 @@ TEST(a_look_finds_the_background_of_small_drawings)
     tree_free(&tree);
 }
 
-/* The header of a photo is enough: this file has nothing else. */
-TEST(large_images_are_not_decoded)
+/* One of a place is decoded, for the time that takes; of the others the header is enough, and this
+ * one has nothing else. */
+TEST(few_large_images_are_decoded)
 {
+    enum { WIDTH = 300, HEIGHT = 20 };
     struct tree tree = tree_new();
     tdmi_source *source = NULL;
     struct tdmi_look look;
     tdm_error err = {0};
-    tree_text(&tree, "pictures/a/large.ppm", "P6 300 200 255\n");
+    char text[3 * WIDTH * HEIGHT + 40] = "";
+    const int n = snprintf(text, sizeof text, "P6 %d %d 255\n", WIDTH, HEIGHT);
+    tree_file(&tree, "pictures/a/0.ppm", text, (size_t)(n + 3 * WIDTH * HEIGHT));
+    tree_text(&tree, "pictures/a/1.ppm", "P6 300 200 255\n");
     assert_int_equal(tdmi_source_open(below(&tree, "pictures"), NULL, &source, &err), TDM_OK);
     assert_int_equal(tdmi_look_at(source, &look, &err), TDM_OK);
-    assert_int_equal(look.n_seen, 1);
+    assert_int_equal(look.n_seen, 2);
     assert_int_equal(look.side, 300);
     assert_false(look.is_grey);
+    assert_true(look.decode_second > 0.0);
     tdmi_source_close(source);
     tree_free(&tree);
 }
