@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _declarations as c
 
@@ -189,3 +189,11 @@ class StopFlag:
 
 
 stop_flag = StopFlag()
+
+
+def spelled_split(split: Any) -> "tuple[float, ...]":
+    """Two or three fractions: to train, to validate and perhaps to test on."""
+    if isinstance(split, (str, bytes)) or not isinstance(split, Sequence) or not 2 <= len(split) <= 3:
+        raise Error(f"split is {split!r}; two or three fractions are accepted, such as (0.9, 0.1): to train, to "
+                    "validate and perhaps to test on")
+    return tuple(split)

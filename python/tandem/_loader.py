@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple, TypedDict
 
 from . import _declarations as c
-from ._library import Error, Path, call, decode, fill, follow_level, lib, part as part_of, sized
+from ._library import Error, Path, call, decode, fill, follow_level, lib, part as part_of, sized, spelled_split
 
 if TYPE_CHECKING:
     import numpy
@@ -47,7 +47,7 @@ class Loader:
     the latter are 0.
 
     source    folder with a folder for each class, archive, list, table, …
-    part      "all", "train", "val" or "test": as the source gives it, or as split divides it
+    part      "all", "train", "val" or "test": as the source gives it, or as split divides it, which requires one
     split     fractions to train, to validate and perhaps to test on, divided by content: with the same seed the images
               that tandem.train takes
     size      side of the square images; channels: 3, or 1 for grey
@@ -69,7 +69,7 @@ class Loader:
         self._numpy = _numpy()
         options = sized(c.tdm_loader_options, source=source, part=part_of(part), size=size, channels=channels,
                         batch=batch, is_shuffled=shuffle, seed=seed, augment=augment, threads=threads, memory=memory,
-                        **dict(zip(("train_fraction", "val_fraction", "test_fraction"), split or ())))
+                        **dict(zip(("train_fraction", "val_fraction", "test_fraction"), spelled_split(split) if split is not None else ())))
         fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
              quarantine=quarantine, follow=follow)
         follow_level()

@@ -52,6 +52,7 @@ class Model:
         self.path = os.fspath(path)
         self._lock = threading.Lock()  # the library's model serves one thread at a time
         self._pointer = ctypes.c_void_p()
+        self._process = os.getpid()
         run(lambda _sink: call(lib.tdm_model_open, encode(path), options, ctypes.byref(self._pointer)))
         self.name: str = decode(lib.tdm_model_name(self._pointer))
         self.classes: Tuple[str, ...] = tuple(decode(lib.tdm_model_class(self._pointer, i))
@@ -61,7 +62,8 @@ class Model:
     def close(self) -> None:
         with self._lock:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
-            lib.tdm_model_close(pointer)
+            if os.getpid() == self._process:
+                lib.tdm_model_close(pointer)
 
     def __enter__(self) -> "Model":
         return self
@@ -70,12 +72,14 @@ class Model:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_pointer", None):
+        if getattr(self, "_pointer", None) and os.getpid() == self._process:
             lib.tdm_model_close(self._pointer)
 
     def _opened(self) -> ctypes.c_void_p:
         if not self._pointer:
             raise Error(f"the model {self.path} is closed")
+        if os.getpid() != self._process:  # which has none of the threads
+            raise Error("a model cannot be used in a forked process: open it there")
         return self._pointer
 
     def evaluate(self, source: Path, *, part: str = "all", batch: int = 64, memory: int = 0, cache: str = "none",
@@ -129,9 +133,9 @@ class Model:
 
         try:
             run(work)
-        except Error:
+        except Error as error:
             # After all images the library reports that some have no prediction; each of those says why.
-            if not any("problem" in prediction for prediction in predictions):
+            if error.code != "INPUT" or not any("problem" in prediction for prediction in predictions):
                 raise
         return predictions
 

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, TypedDict
 
 from . import _declarations as c
-from ._library import Error, Path, as_object, call, decode, encode, lib, logger, sized
+from ._library import Error, Path, as_object, call, decode, encode, lib, logger, sized, spelled_split
 from ._work import EventCallback, Score, run
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _spelled(options: Dict[str, Any]) -> Dict[str, Any]:
     options = dict(options)
     values: Dict[str, Any] = {}
     if options.get("split") is not None:
-        values.update(zip(("split-train", "split-val", "split-test"), options["split"]))
+        values.update(zip(("split-train", "split-val", "split-test"), spelled_split(options["split"])))
     options.pop("split", None)
     for name, value in options.items():
         values[name.replace("_", "-")] = os.fspath(value) if isinstance(value, os.PathLike) else value

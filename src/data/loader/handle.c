@@ -31,6 +31,11 @@ static tdm_status check(const struct tdm_loader_options *options, tdm_error *err
                          (options->channels == 1 || options->channels == 3) &&
                          options->batch >= 1 && options->batch <= 65536 && options->threads >= 0 &&
                          options->part >= TDM_PART_ALL && options->part <= TDM_PART_TEST;
+    if (is_fine && options->train_fraction + options->val_fraction + options->test_fraction > 0.0 &&
+        options->part == TDM_PART_ALL)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "fractions divide the images, and no part was named; part train, val or "
+                        "test is accepted with them");
     if (is_fine)
         return TDM_OK;
     return TDM_FAIL(
@@ -93,7 +98,7 @@ static tdm_status choose_items(struct tdm_loader *loader, const struct tdm_loade
     const enum tdm_part part = options->part;
     const int64_t n = tdmi_source_items(loader->source);
     TDMI_TRY(TDMI_NEW(loader->items, n, err));
-    if (part != TDM_PART_ALL && options->train_fraction > 0.0) {
+    if (options->train_fraction + options->val_fraction + options->test_fraction > 0.0) {
         TDMI_TRY(divide(loader, options, err));
     } else {
         for (int64_t i = 0; i < n; i++)

@@ -8,7 +8,6 @@
 #include "base/text/text.h"
 #include "train/session/session.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -25,13 +24,11 @@ static bool is_sign(const char *name)
     return n == 0 || strspn(name, "0123456789") == n || tdmi_utf8_length(name, n) == n;
 }
 
-/* Is the word there, whole: "turn-left", but no "cleft"? */
+/* Anywhere: "turnLeft" and "leftturn" are as likely as "turn-left", and a "cleft" costs little. */
 static bool has_word(const char *name, const char *word)
 {
-    const size_t n = strlen(word);
     for (const char *at = name; *at; at++)
-        if (strncasecmp(at, word, n) == 0 && !isalpha((unsigned char)at[n]) &&
-            (at == name || !isalpha((unsigned char)at[-1])))
+        if (strncasecmp(at, word, strlen(word)) == 0)
             return true;
     return false;
 }

@@ -25,7 +25,7 @@ TEST(images_are_changed_by_what_they_seem_to_show)
     } cases[] = {
         {&photos, {"cat", "dog", "7"}, 224, "flip", "photos"},
         {&icons, {"cat", "dog", "truck"}, 32, "zoom,flip", "photos"},
-        {&photos, {"cleft", "upright", "bright"}, 224, "flip", "photos"},
+        {&photos, {"TurnLeft", "TurnRight", "stop"}, 224, "none", "class 'TurnLeft' tells"},
         {&photos, {"0", "1", "2"}, 224, "none", "class names are numbers or letters"},
         {&icons, {"00017", "9", "42"}, 32, "zoom", "class names are numbers or letters"},
         {&icons, {"A", "\xc3\x84", "7"}, 32, "zoom", "class names are numbers or letters"},
