@@ -37,7 +37,7 @@ void tdm_log_set_listener(const struct tdm_log_listener *listener)
     atomic_store(&listener_now, listener);
 }
 
-/* What a line on standard error begins with. */
+/* Write the first words of a line on standard error. */
 static size_t begin_line(char *line, size_t capacity, tdm_log_level level)
 {
     static const char *const words[] = {"", " error:", " warning:", "", " debug:"};

@@ -74,10 +74,11 @@ tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_source_open(options->source, &how, &data->source, err), err,
             "opening the training images");
     if (tdmi_source_classes(data->source) < 2)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "%s has %s class of images; at least two are required: a folder for each, or a "
-                        "list or table with a column of labels",
-                        options->source, tdmi_source_classes(data->source) ? "one" : "no");
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "%s has %s class of images; at least two are required: a folder for each, or a "
+            "list or table with a column of labels",
+            options->source, tdmi_source_classes(data->source) ? "one" : "no");
     for (int c = 0; c < tdmi_source_classes(data->source); c++)
         if (!is_utf8(tdmi_source_class(data->source, c)))
             return TDM_FAIL(err, TDM_E_INPUT,

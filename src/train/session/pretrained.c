@@ -189,6 +189,16 @@ tdm_status tdmi_pretrained_find(struct tdmi_session *session, tdm_error *err)
     return session->pretrained.is_open ? TDM_OK : define(session, err);
 }
 
+/* Ranks compute features together. */
+static int64_t images_of_a_rank(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const int64_t n = tdmi_source_items(session->data.source);
+    const int64_t most = (int64_t)options->per_class * tdmi_source_classes(session->data.source);
+    const double used = options->fraction * (double)(most > 0 && most < n ? most : n);
+    return (int64_t)used / tdmi_ranks_world(session);
+}
+
 /* On a machine that would take long for all images, a smaller size of them. It is only advice, so a
  * failure to measure leaves the network's own. */
 static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice *choice,
@@ -196,8 +206,7 @@ static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice 
 {
     const struct tdmi_compute *compute = &session->compute;
     struct tdm_train_options *options = &session->config.options;
-    /* Ranks compute features together. */
-    const int64_t n = tdmi_source_items(session->data.source) / tdmi_ranks_world(session);
+    const int64_t n = images_of_a_rank(session);
     tdm_error problem = {0};
     struct tdmi_speed speed = {.decode_second = session->data.look.decode_second /
                                                 tdmi_pool_threads(compute->pool)};
