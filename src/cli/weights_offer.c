@@ -23,15 +23,16 @@ static bool can_ask(const struct tdmi_call *call)
            tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* One line of standard input, without its end; false at its end. A signal interrupts poll, so that
- * Ctrl-C ends the question. */
+/* One line of standard input, without its end; false at its end. A signal may reach another thread,
+ * or come just before poll, so Ctrl-C is looked for every LOOK_MS. */
 static bool read_line(char *line, size_t line_bytes)
 {
+    enum { LOOK_MS = 100 };
     size_t n = 0;
     for (;;) {
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
         char byte;
-        const int ready = poll(&input, 1, -1);
+        const int ready = poll(&input, 1, LOOK_MS);
         if (tdm_stop_is_requested() || (ready < 0 && errno != EINTR))
             return false;
         if (ready <= 0)
