@@ -33,8 +33,8 @@ enum tdm_part { TDM_PART_ALL, TDM_PART_TRAIN, TDM_PART_VAL, TDM_PART_TEST };
 enum { TDM_UNREAD_KINDS = 24 };
 struct tdm_unread {
     const char *kind;    /* "HEIC", "camera raw files"; static storage, as package */
-    const char *package; /* of Debian 12, which would read them; they stay in the listing and are
-                            skipped. NULL: nothing reads this kind, and they are left out */
+    const char *package; /* Debian package that reads this kind: such images are listed and skipped.
+                            NULL: nothing reads it, and they are left out */
     int64_t n;
 };
 struct tdm_unread_list {

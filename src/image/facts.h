@@ -20,8 +20,8 @@ enum tdmi_colours { /* as stored; YCbCr counts as RGB */
 struct tdmi_image_facts {
     enum tdmi_image_format format;
     int64_t width, height; /* as stored: orientations 5 to 8 exchange them when decoding */
-    int64_t coded_pixels;  /* of a tile, or before cropping, which a decoder unpacks at once and
-                              which may be more than the image has; 0: no more */
+    int64_t coded_pixels;  /* pixels that a decoder unpacks at once, where they may be more than the
+                              image has: a whole tile, an image before cropping; else 0 */
     int orientation;       /* 1 to 8 */
     enum tdmi_colours colours;
     int bits;         /* of a channel (the widest), or of an index into the palette */

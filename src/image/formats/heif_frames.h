@@ -10,7 +10,7 @@
 
 /* A walk over coded bytes. */
 struct tdmi_heif_frames {
-    int64_t pixels;   /* of the largest frame; INT64_MAX: more than can be counted */
+    int64_t pixels;   /* pixels of the largest frame; INT64_MAX: more than can be counted */
     int64_t n_left;   /* units that may still be looked at; at 0 the walk ends */
     bool is_unit_cut; /* the last unit ends beyond the bytes */
 };

@@ -12,7 +12,7 @@
 struct tdmi_heif_layout {
     int64_t width, height; /* after rotation, mirroring and cropping */
     int64_t coded_pixels;  /* before cropping, or of the largest image or frame it is made from */
-    int64_t frame_pixels;  /* of the largest frame that the coded data announce */
+    int64_t frame_pixels;  /* pixels of the largest frame that the coded data announce */
     int bits;              /* per channel */
     bool is_grey, has_alpha, has_icc;
     bool is_cut;            /* a box ends beyond the file */

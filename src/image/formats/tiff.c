@@ -74,7 +74,7 @@ struct decoding {
     const struct tdmi_codec_source *source;
     const struct tdmi_tiff_layout *layout;
     uint64_t at;
-    int64_t most_bytes; /* of one strip, tile or table */
+    int64_t most_bytes; /* size limit of a strip, tile or table */
     char problem[200];  /* the first error that libtiff reports */
 };
 

@@ -273,7 +273,7 @@ static void count_variables(const struct tdmi_keras_layer *layer, struct listed 
 }
 
 /* A group lists the variables that are trained, layer by layer, then all others: statistics, and
- * what is in layers that are frozen. */
+ * the variables of frozen layers. */
 static void list_group(struct describing *d, const struct tdmi_keras_names *names, int first,
                        int end)
 {

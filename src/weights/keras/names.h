@@ -45,8 +45,8 @@ tdm_status tdmi_keras_names_init(struct tdmi_keras_names *names, struct tdmi_bin
 struct tdmi_keras_place {
     const char *layer; /* its name, or of numbered files what it is called there */
     const char *path;  /* decides where several layers are called so; NULL: nothing does */
-    int number;        /* of the variable: of numbered files in its layer, else in the path */
-    bool is_by_order;  /* what lies in the path is named anew: its order decides alone */
+    int number;        /* index of the variable: in its layer in numbered files, else in the path */
+    bool is_by_order;  /* variables of the path have other names: only their order counts */
 };
 /* Are the layer's variables in the path, called by its name? How many are in the path at all? */
 bool tdmi_keras_has_layer(const struct tdmi_keras_names *names, const char *path,

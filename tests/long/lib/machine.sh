@@ -18,13 +18,14 @@ machine_needs() {
     exit 77
 }
 
-# The first archive of Debian that this system itself uses; else Debian's own.
+# The first archive of Debian that this system itself uses.
 machine_mirror() {
     local mirror
     mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
         2>/dev/null | sed -nE 's/^(deb +(\[[^]]*\] +)?|URIs: *)(https?:[^ ]*debian)(\/? .*|\/?)$/\3/p' |
         grep -v security | head -n 1)
-    echo "${mirror:-http://deb.debian.org/debian}"
+    [ -n "$mirror" ] || { echo "the files of /etc/apt name no archive of Debian" >&2; return 1; }
+    echo "$mirror"
 }
 
 machine_make() { # folder suite
