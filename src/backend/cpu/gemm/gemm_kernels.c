@@ -181,6 +181,16 @@ LANES_INLINE void to_tile(lanes sums[MAX_TALL][MAX_WIDE], float *tile, const int
         lanes_store(tile + (i * wide + j) * LANES, sums[i][j]);
 }
 
+LANES_INLINE void to_whole(const struct tdmi_gemm_outer *job, lanes sums[MAX_TALL][MAX_WIDE],
+                           float *c, const int tall, const int wide)
+{
+    if (job->adds)
+        EACH_PAIR (i, tall, j, wide)
+            sums[i][j] = lanes_add(sums[i][j], lanes_load(c + i * job->c_row + j * LANES));
+    EACH_PAIR (i, tall, j, wide)
+        lanes_store(c + i * job->c_row + j * LANES, sums[i][j]);
+}
+
 LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, int64_t c,
                                int first, lanes sums[MAX_TALL][MAX_WIDE], const float *add,
                                const bool is_streamed, const int tall, const int wide,
@@ -324,16 +334,20 @@ static part_function *const parts[MAX_WIDE + 1][MAX_TALL + 1] = {
 #undef X
 };
 
+/* c: where the block begins, of which every vector is whole; NULL: to the tile. */
 typedef void outer_function(const struct tdmi_gemm_outer *job, struct ahead *ahead, const float *a,
-                            const float *b, float *tile);
+                            const float *b, float *c, float *tile);
 
 #define X(tall, wide)                                                                         \
     static void outer_##tall##_##wide(const struct tdmi_gemm_outer *job, struct ahead *ahead, \
-                                      const float *a, const float *b, float *tile)            \
+                                      const float *a, const float *b, float *c, float *tile)  \
     {                                                                                         \
         lanes sums[MAX_TALL][MAX_WIDE];                                                       \
         multiply_lines(job, ahead, a, b, sums, tall, wide);                                   \
-        to_tile(sums, tile, tall, wide);                                                      \
+        if (c)                                                                                \
+            to_whole(job, sums, c, tall, wide);                                               \
+        else                                                                                  \
+            to_tile(sums, tile, tall, wide);                                                  \
     }
 EACH_OUTER(X)
 #undef X
@@ -453,13 +467,16 @@ static void outer(const struct tdmi_gemm_outer *job)
     while (left > 0) {
         int wide = tdmi_gemm_panel(left, 2);
         int n_blocks = (job->rows + talls[wide] - 1) / talls[wide];
-        for (int i = 0; i < n_blocks; i++) {
-            int row = (int)((int64_t)job->rows * i / n_blocks);
-            int tall = (int)((int64_t)job->rows * (i + 1) / n_blocks) - row;
+        const bool is_whole = first + wide * LANES <= job->columns;
+        for (int i = 0, row = 0, tall; i < n_blocks; i++, row += tall) {
+            float *c = job->c + row * job->c_row + first;
+            tall = (int)((int64_t)job->rows * (i + 1) / n_blocks) - row;
             if (job->adds)
                 prefetch_block(job, row, first, tall, wide);
-            outers[wide][tall](job, &ahead, job->a + row, job->b + first, tile);
-            add_tile(job, tile, row, first, tall, wide);
+            outers[wide][tall](job, &ahead, job->a + row, job->b + first, is_whole ? c : NULL,
+                               tile);
+            if (!is_whole)
+                add_tile(job, tile, row, first, tall, wide);
         }
         first += wide * LANES;
         left -= wide;
