@@ -18,9 +18,12 @@ void tdmi_gemm_pack(const struct tdmi_gemm_matrix *matrix, int lanes, int wide, 
             const float *from =
                 matrix->from + row * matrix->row_step + column * matrix->column_step;
             int n = matrix->columns - column < width ? matrix->columns - column : width;
-            for (int i = 0; i < n; i++)
-                to[i] = from[i * matrix->column_step] *
-                        (matrix->scale ? matrix->scale[column + i] : 1.0f);
+            if (matrix->column_step == 1 && !matrix->scale)
+                memcpy(to, from, sizeof *to * (size_t)n);
+            else
+                for (int i = 0; i < n; i++)
+                    to[i] = from[i * matrix->column_step] *
+                            (matrix->scale ? matrix->scale[column + i] : 1.0f);
             for (int i = n; i < width; i++)
                 to[i] = is_half ? to[i - lanes / 2] : 0.0f;
         }

@@ -206,6 +206,22 @@ LANES_INLINE void finish_block(const struct tdmi_gemm_rows *job, const int end, 
     }
 }
 
+/* A gradient of what neither an activation nor a batch norm made. */
+LANES_INLINE void finish_plain(const struct tdmi_gemm_rows *job, int64_t c,
+                               lanes sums[MAX_TALL][MAX_WIDE], const float *add, const int tall,
+                               const int wide)
+{
+    if (add)
+        EACH_PAIR (i, tall, j, wide)
+            sums[i][j] = lanes_add(sums[i][j], lanes_load(add + c + i * job->c_row + j * LANES));
+    if (job->is_streamed)
+        EACH_PAIR (i, tall, j, wide)
+            lanes_stream(job->c + c + i * job->c_row + j * LANES, sums[i][j]);
+    else
+        EACH_PAIR (i, tall, j, wide)
+            lanes_store(job->c + c + i * job->c_row + j * LANES, sums[i][j]);
+}
+
 /* A block of full height: c is where it begins, first its first column. */
 LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, const int end,
                         int64_t a, const float *b, int64_t c, int first, const int tall,
@@ -213,6 +229,10 @@ LANES_INLINE void block(const struct tdmi_gemm_rows *job, struct ahead *ahead, c
 {
     lanes sums[MAX_TALL][MAX_WIDE];
     multiply_segments(job, ahead, a, b, sums, tall, wide);
+    if (end == TDMI_GEMM_GRADIENT && !job->x && first + wide * LANES <= job->columns) {
+        finish_plain(job, c, sums, job->add, tall, wide);
+        return;
+    }
     if (!is_usual(job, end, first + wide * LANES)) {
         float tile[MAX_TALL * MAX_WIDE * LANES];
         to_tile(sums, tile, tall, wide);
