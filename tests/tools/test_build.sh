@@ -9,7 +9,8 @@ cat >bin/cmake <<'END'
 case $1 in
 --preset)
     mkdir -p build
-    touch build/Makefile build/CMakeCache.txt
+    echo "CMAKE_GENERATOR:INTERNAL=$4" >build/CMakeCache.txt
+    touch build/build.ninja
     ;;
 --build)
     echo "cmake $*" >>calls.txt
@@ -23,7 +24,8 @@ case $1 in
     ;;
 esac
 END
-chmod +x bin/cmake
+printf '#!/bin/sh\n' >bin/ninja
+chmod +x bin/cmake bin/ninja
 PATH=$temp/bin:$PATH
 export PATH
 
@@ -36,6 +38,7 @@ src/base/clock.c:3:1: warning: 100% strange %s
 100 % of build is built" "$(cat "$err")" "a line in every tenth, and the warning as it is"
 expect_stdout_is 'built build'
 expect_same 6 "$(wc -l <build/build.log | tr -d ' ')" "the log has every line"
+expect_true "by Ninja, where it is" grep -q '=Ninja$' build/CMakeCache.txt
 expect_exit 0 tools/build release
 expect_true "without a target, all is built" grep -q -- '--target all' calls.txt
 FAKE_STATUS=2

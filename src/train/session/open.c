@@ -294,9 +294,9 @@ static const struct {
     {tdmi_session_open_values, false}, /* graph, freeze point, first values */
     {tdmi_session_begin_optimizer, true},
     {tdmi_augmentation_choose, false}, /* by the freeze point */
-    {tdmi_features_find, false},       /* what a batch takes depends on cached features … */
+    {tdmi_features_find, false},       /* before the batch: cached features change what it takes */
     {choose_batch, false},
-    {tdmi_features_open, false}, /* … and these on the group size */
+    {tdmi_features_open, false}, /* after it: they depend on the group size */
     {choose_batch_again, false}, /* where the cache turned out to be unavailable */
     {tdmi_session_weigh_classes, false},
     {tdmi_ranks_plan_memory, true},     /* refused here where memory is short */
