@@ -98,6 +98,21 @@ if ! "$TANDEM" prepare nowhere -o out --codec raw 2>&1 | grep -q 'no Apache Arro
     expect_stderr_matches "quarantined as corrupt: .*page\.jpg.*$page"
 fi
 
+# A class without images ends train, so audit names it.
+cp -r counted gaps && cp "pictures/$second/000002.ppm" gaps/b/ && mkdir gaps/empty gaps/lost
+ln -s nowhere gaps/lost/gone.ppm
+expect_exit 0 "$TANDEM" audit gaps
+expect_stdout_matches "^  class 'empty' has no image: train needs some; add images or remove the class$"
+expect_stdout_matches "^  class 'lost' has no image that can be read, of 1: train needs some; "
+expect_same 2 "$(grep -c 'train needs some' "$out")" "and no other class"
+expect_exit 3 "$TANDEM" train gaps -o gaps-run
+expect_stderr_matches "class 'empty' \(and 1 more class\) has no image that can be read: add some or remove the class$"
+rm -r gaps/lost
+expect_exit 3 "$TANDEM" audit gaps --strict
+rmdir gaps/empty
+expect_exit 0 "$TANDEM" audit gaps --strict
+expect_same 0 "$(grep -c 'train needs some' "$out")" "nor where all have images"
+
 mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json
 expect_same 0 "$(json_value classes)" "a flat folder is fine"
