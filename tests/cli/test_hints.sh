@@ -106,6 +106,16 @@ for name in -o --out --quarantine; do
     expect_exit 0 "$TANDEM" audit painted $name bad.jsonl --quiet
     expect_true "$name writes the list" test -e bad.jsonl
 done
+# Missing folders of the path are made, by every command.
+expect_exit 0 "$TANDEM" synth -o deep/0/set --classes 2 --per-class 4 --size 16 --quiet
+expect_exit 0 "$TANDEM" train deep/0/set -o deep/1/run --model lenet5 --epochs 1 --quiet
+expect_exit 0 "$TANDEM" report deep/1/run -o deep/2/page.html --quiet
+expect_exit 0 "$TANDEM" export deep/1/run -o deep/3/model.safetensors --quiet
+expect_exit 0 "$TANDEM" weights convert deep/1/run/best.safetensors -o deep/4/weights.safetensors --quiet
+expect_exit 0 "$TANDEM" audit deep/0/set -o deep/5/bad.jsonl --quiet
+expect_exit 0 "$TANDEM" model show lenet5 -o deep/6/drawing.svg --quiet
+expect_same "bad.jsonl drawing.svg model.safetensors page.html run set weights.safetensors" \
+    "$(ls deep/[0-9] | grep -v : | sort | xargs)" "-o makes the folders above it"
 expect_exit 0 env TANDEM_QUARANTINE=old.jsonl "$TANDEM" audit painted --quiet
 expect_true "the variable of before works" test -e old.jsonl
 expect_exit 0 env TANDEM_AUDIT_OUT=new.jsonl "$TANDEM" audit painted --quiet
