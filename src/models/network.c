@@ -1,5 +1,6 @@
 /* The list of networks and the small calls their builders are written in. */
 #include "models/network.h"
+#include "base/text/suggest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ const struct tdmi_network *tdmi_network_at(int index)
 
 tdm_status tdmi_network_find(const char *name, struct tdmi_network *network, tdm_error *err)
 {
-    char known[TDM_ERROR_TEXT_BYTES / 2] = "";
+    char known[TDM_ERROR_TEXT_BYTES / 2] = "", nearest[100];
+    tdmi_suggestion suggestion = {.typed = name};
     size_t length = 0;
     for (int i = 0; i < n_networks; i++) {
         struct tdmi_network found = *networks[i];
@@ -32,14 +34,15 @@ tdm_status tdmi_network_find(const char *name, struct tdmi_network *network, tdm
             *network = found;
             return TDM_OK;
         }
+        tdmi_suggest_consider(&suggestion, networks[i]->name);
         int added = snprintf(known + length, sizeof known - length, "%s%s%s%s", i ? ", " : "",
                              found.name, found.forms ? ", " : "", found.forms ? found.forms : "");
         if (added > 0 && (size_t)added < sizeof known - length)
             length += (size_t)added;
     }
     return TDM_FAIL(err, TDM_E_USAGE,
-                    "choosing the model '%s': there is none of that name; there is %s", name,
-                    known);
+                    "choosing the model '%s': there is none of that name; there is %s%s", name,
+                    known, tdmi_suggest_words(&suggestion, "", nearest, sizeof nearest));
 }
 
 struct tdmi_build tdmi_network_defaults(const struct tdmi_network *network, int classes)

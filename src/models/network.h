@@ -63,7 +63,7 @@ struct tdmi_network {
         .crop_fraction = 1.0, .filter = TDMI_FILTER_LANCZOS, .scale = scaling, .uses_draft = true \
     }
 
-/* TDM_E_USAGE lists the names. */
+/* TDM_E_USAGE lists the names and suggests the nearest. */
 tdm_status tdmi_network_find(const char *name, struct tdmi_network *network,
                              tdm_error *err) TDM_MUST_USE;
 /* One of each file in models; NULL past the end. */

@@ -24,6 +24,7 @@ expect_true "nothing was changed" cmp before after
 expect_exit 0 "$TANDEM" audit pictures
 expect_stdout_matches '^15 images of 3 classes \(folder\)'
 expect_stdout_matches '^  truncated  .*cut\.ppm'
+expect_stdout_matches "^  corrupt  .*words\.jpg: it is text that begins with 'no picture'; JPEG, "
 expect_stdout_matches '^  same  .*000000\.ppm  =  .*copy\.ppm$'
 expect_exit 3 "$TANDEM" audit pictures --strict --json
 expect_json images classes ok bad verdicts
@@ -77,6 +78,40 @@ rm counted/b/cut.ppm
 expect_exit 0 "$TANDEM" audit counted --quarantine counted.jsonl
 expect_stdout_matches '^No file is bad: the list counted.jsonl is empty$'
 expect_true "and it is" test ! -s counted.jsonl
+
+# Text under an image's name is answered by what it is, in every command.
+"$TANDEM" synth strange --classes 2 --per-class 8 --size 32 --format ppm --quiet >/dev/null
+printf '<!DOCTYPE html>\n<title>404</title>\n' >"strange/$first/page.jpg"
+printf '{"error": "not found"}\n' >"strange/$first/reply.png"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n' >"strange/$first/pointer.jpg"
+page="it is a web page: text that begins with '<!DOCTYPE html>', perhaps an error message that was saved in place"
+pointer='it is a Git LFS pointer, not the image itself; git lfs pull in its repository fetches the image$'
+expect_exit 0 "$TANDEM" audit strange
+expect_stdout_matches "^  corrupt  .*page\.jpg: $page of the image$"
+expect_stdout_matches "^  corrupt  .*reply\.png: it is JSON: text that begins with '\{\"error\": \"not found\"\}', "
+expect_stdout_matches "^  corrupt  .*pointer\.jpg: $pointer"
+expect_exit 0 "$TANDEM" train strange --model lenet5 --epochs 1 -o strange-run
+expect_stderr_matches "skipped: .*page\.jpg.*$page"
+expect_stderr_matches "skipped: .*pointer\.jpg.*$pointer"
+if ! "$TANDEM" prepare nowhere -o out --codec raw 2>&1 | grep -q 'no Apache Arrow'; then
+    expect_exit 0 "$TANDEM" prepare strange -o strange-table --size 32 --codec raw
+    expect_stderr_matches "quarantined as corrupt: .*page\.jpg.*$page"
+fi
+
+# A class without images ends train, so audit names it.
+cp -r counted gaps && cp "pictures/$second/000002.ppm" gaps/b/ && mkdir gaps/empty gaps/lost
+ln -s nowhere gaps/lost/gone.ppm
+expect_exit 0 "$TANDEM" audit gaps
+expect_stdout_matches "^  class 'empty' has no image: train needs some; add images or remove the class$"
+expect_stdout_matches "^  class 'lost' has no image that can be read, of 1: train needs some; "
+expect_same 2 "$(grep -c 'train needs some' "$out")" "and no other class"
+expect_exit 3 "$TANDEM" train gaps -o gaps-run
+expect_stderr_matches "class 'empty' \(and 1 more class\) has no image that can be read: add some or remove the class$"
+rm -r gaps/lost
+expect_exit 3 "$TANDEM" audit gaps --strict
+rmdir gaps/empty
+expect_exit 0 "$TANDEM" audit gaps --strict
+expect_same 0 "$(grep -c 'train needs some' "$out")" "nor where all have images"
 
 mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json

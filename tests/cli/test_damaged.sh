@@ -26,6 +26,15 @@ expect_stderr_matches 'an image cannot be used, and --strict is on: .*(cut-end\.
 expect_exit 3 "$TANDEM" train pictures "$@" -o part --strict --augment resized-crop
 expect_stderr_matches 'an image cannot be used, and --strict is on: .*(cut-end\.jpg|checksum-pixels\.png)'
 expect_exit 0 "$TANDEM" train sound "$@" -o accepted --strict --json
+# What the pass over the bytes shows is refused there, before the split and the first step.
+cp -r sound strange
+echo 'not an image' >"strange/$class/words.jpg"
+expect_exit 3 "$TANDEM" train strange "$@" -o early --strict
+expect_stderr_matches "left out: '.*words\.jpg': it is text that begins with 'not an image'"
+expect_stderr_matches '1 image of strange cannot be read, and --strict is on; the warnings above name it$'
+expect_same 0 "$(grep -c 'for training' "$err")" "nothing was split"
+expect_exit 0 "$TANDEM" train strange "$@" -o late --json
+expect_same 1 "$(json_value skipped)" "without --strict it is skipped"
 expect_exit 0 "$TANDEM" train pictures "$@" -o left --strict --quarantine strict.jsonl --json
 expect_same 0 "$(json_value skipped)" "the list leaves them out"
 

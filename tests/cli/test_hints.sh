@@ -32,6 +32,18 @@ hint "export r --format onnx" "use --form TEXT"
 hint "train p imgsz=224" "use --size PX"
 hint "train p epochs=3" "options have two dashes: --epochs"
 hint "prepare p --num-workers 4" "use --threads N"
+hint "train p --dropout-rate 0.3" "use --dropout X"
+hint "train p --val v" "use --split 0.8,0.2, or folders called train and val in SRC"
+hint "evaluate r p --val" "use --part val"
+hint "train p --num-classes 3" "use one folder for each class in SRC; they are counted"
+hint "train p --no-augment" "use --augment none"
+hint "train p --overwrite" "use another -o RUN, or --resume; a run is never written over"
+hint "train p exist_ok=True" "use another -o RUN, or --resume; a run is never written over"
+hint "train p --steps-per-epoch 10" "use --steps N (of the whole training), or --fraction F"
+hint "train p --restore_best_weights" "use --monitor accuracy or loss (the best epoch is always kept)"
+hint "train p --color-jitter 0.4" "use --augment jitter:0.4"
+hint "train p --lrf 0.01" "use --schedule cosine:floor=0.01 (a part of the full rate)"
+hint "train p --eval-only" "use tandem evaluate MODEL SRC"
 # A word means nothing to a command that has no such option.
 hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
 
@@ -59,6 +71,24 @@ END
 )
 expect_same "" "$taken" "and none that is never reached"
 
+# Specifications in the sentences are accepted.
+"$TANDEM" synth few --classes 2 --per-class 4 --size 16 --quiet >/dev/null
+specifications=$(grep -o '"--\(optimizer\|schedule\|augment\) [a-z0-9.:=,-]*[a-z0-9]' "$SOURCE/src/cli/hints.def" | tr -d '"' | sort -u)
+expect_true "there are some" test "$(echo "$specifications" | wc -l)" -ge 15
+echo "$specifications" | while read -r option value; do
+    "$TANDEM" train few -o "few-$value" --model lenet5 --epochs 1 --quiet "$option" "$value" >/dev/null 2>&1 </dev/null ||
+        echo "$option $value"
+done >refused
+expect_same "" "$(cat refused)" "and each is accepted"
+
+# A misspelt network is answered like a misspelt option, wherever one is named.
+for command in "train few" "bench compute" "model show"; do
+    case $command in model*) name= ;; *) name=--model ;; esac
+    # shellcheck disable=SC2086 # words on purpose
+    expect_exit 2 "$TANDEM" $command $name mobilnetv2
+    expect_stderr_matches "there is none of that name; .*; did you mean 'mobilenetv2'\?$"
+done
+
 # ---- -o everywhere, and the names from before -------------------------------------------------
 expect_exit 0 "$TANDEM" synth -o painted --classes 2 --per-class 2 --size 32 --quiet
 expect_true "-o of synth makes the folder" test -d painted
@@ -76,6 +106,16 @@ for name in -o --out --quarantine; do
     expect_exit 0 "$TANDEM" audit painted $name bad.jsonl --quiet
     expect_true "$name writes the list" test -e bad.jsonl
 done
+# Missing folders of the path are made, by every command.
+expect_exit 0 "$TANDEM" synth -o deep/0/set --classes 2 --per-class 4 --size 16 --quiet
+expect_exit 0 "$TANDEM" train deep/0/set -o deep/1/run --model lenet5 --epochs 1 --quiet
+expect_exit 0 "$TANDEM" report deep/1/run -o deep/2/page.html --quiet
+expect_exit 0 "$TANDEM" export deep/1/run -o deep/3/model.safetensors --quiet
+expect_exit 0 "$TANDEM" weights convert deep/1/run/best.safetensors -o deep/4/weights.safetensors --quiet
+expect_exit 0 "$TANDEM" audit deep/0/set -o deep/5/bad.jsonl --quiet
+expect_exit 0 "$TANDEM" model show lenet5 -o deep/6/drawing.svg --quiet
+expect_same "bad.jsonl drawing.svg model.safetensors page.html run set weights.safetensors" \
+    "$(ls deep/[0-9] | grep -v : | sort | xargs)" "-o makes the folders above it"
 expect_exit 0 env TANDEM_QUARANTINE=old.jsonl "$TANDEM" audit painted --quiet
 expect_true "the variable of before works" test -e old.jsonl
 expect_exit 0 env TANDEM_AUDIT_OUT=new.jsonl "$TANDEM" audit painted --quiet

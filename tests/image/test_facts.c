@@ -257,7 +257,7 @@ TEST(what_is_no_picture_is_said)
         const char *words;
     } cases[] = {
         {"", 0, false, "no bytes"},
-        {"hello", 5, false, "begins with the bytes 68 65 6c 6c 6f"},
+        {"hello", 5, false, "text that begins with 'hello'"},
         {"\xff\xd8\xff", 3, true, "truncated: no frame header"},
         {"\xff\xd8\xff\xd9", 4, false, "damaged: no frame header"},
         {"\xff\xd8\xff\xe0\0\1", 6, true, "truncated: no frame header"},

@@ -287,6 +287,26 @@ TEST(other_names_are_refused_with_the_list_of_names_and_forms)
     }
 }
 
+TEST(a_misspelt_name_is_answered_with_the_nearest)
+{
+    static const struct {
+        const char *typed, *nearest;
+    } cases[] = {
+        {"mobilnetv2", "; did you mean 'mobilenetv2'?"}, {"ResNet50", "; did you mean 'resnet50'?"},
+        {"resnet-18", "; did you mean 'resnet18'?"},     {"mobilenet_v2", "mean 'mobilenetv2'?"},
+        {"Xception", "; did you mean 'xception'?"},      {"vgg16", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_network network;
+        tdm_error err = {0};
+        assert_int_equal(tdmi_network_find(cases[i].typed, &network, &err), TDM_E_USAGE);
+        const char *sentence = tdm_error_sentence(&err, 0);
+        const char *expected = cases[i].nearest ? cases[i].nearest : "did you mean";
+        if ((strstr(sentence, expected) != NULL) != (cases[i].nearest != NULL))
+            fail_msg("'%s': %s", cases[i].typed, sentence);
+    }
+}
+
 /* ---- described --------------------------------------------------------------------------------
  */
 

@@ -96,6 +96,25 @@ static void print_bar(struct tdmi_output *out, int64_t n, int64_t most)
     tdmi_print(out, "\n");
 }
 
+/* Classes that train refuses, or could not learn. */
+static void print_empty_classes(struct tdmi_output *out, const struct tdm_audit *audit, int show)
+{
+    int n = 0;
+    for (int i = 0; i < audit->n_classes; i++) {
+        const struct tdm_audit_class *class = &audit->classes[i];
+        if (class->bad < class->n || n++ >= show)
+            continue;
+        if (class->n == 0)
+            tdmi_print(out, "  class '%s' has no image", class->name);
+        else
+            tdmi_print(out, "  class '%s' has no image that can be read, of %lld", class->name,
+                       (long long)class->n);
+        tdmi_print(out, ": train needs some; add images or remove the class\n");
+    }
+    if (n > show)
+        tdmi_print(out, "  … and %d more classes without images\n", n - show);
+}
+
 static void report_classes(const struct tdmi_call *call, const struct tdm_audit *audit, int show)
 {
     tdm_json_writer *json = call->json;
@@ -130,6 +149,7 @@ static void report_classes(const struct tdmi_call *call, const struct tdm_audit 
     if (audit->n_classes > show)
         tdmi_print(out, "  … and %d more (--show %d lists them all)\n", audit->n_classes - show,
                    audit->n_classes);
+    print_empty_classes(out, audit, show);
     if (least > 0 && most >= 2 * least && audit->n_classes > 0)
         tdmi_print(out, "  the largest class has %.1f times the images of the smallest\n",
                    (double)most / (double)least);
@@ -272,10 +292,13 @@ static void report(const struct tdmi_call *call, const struct tdm_audit *audit)
         print_list(out, audit, &values->audit);
 }
 
-/* Findings that --strict refuses: images that are lost or damaged, and copies that make a result
- * untrue. */
+/* Findings that --strict refuses: images that are lost or damaged, classes without any, and copies
+ * that make a result untrue. */
 static bool is_alarming(const struct tdm_audit *audit)
 {
+    for (int i = 0; i < audit->n_classes; i++)
+        if (audit->classes[i].n == 0)
+            return true;
     return audit->bad > 0 || audit->counts[TDM_VERDICT_DAMAGED] > 0 ||
            audit->remarks[TDM_VERDICT_CONFLICT] > 0 || audit->remarks[TDM_VERDICT_LEAK] > 0;
 }
@@ -301,9 +324,10 @@ static const struct tdmi_argument arguments[] = {
 };
 
 static const struct tdmi_option options[] = {
-    TDMI_ROW(FLAG, "strict", audit.strict, "Verdicts",
-             "exit with status 3 if a file is bad or damaged, or an image has a copy in another "
-             "class or split; --out then lists damaged files too"),
+    TDMI_ROW(
+        FLAG, "strict", audit.strict, "Verdicts",
+        "exit with status 3 if a file is bad or damaged, a class has no image, or an image has "
+        "a copy in another class or split; --out then lists damaged files too"),
     TDMI_ROW(FLAG, "near", audit.find_near, "Verdicts",
              "report only files of equal bytes as copies, not images that look alike"),
 #define AT audit.how.

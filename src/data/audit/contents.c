@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash/hash.h"
 #include "base/text/quote.h"
+#include "image/facts.h"
 #include "tandem/log.h"
 #include <limits.h>
 #include <stdatomic.h>
@@ -90,6 +91,24 @@ uint64_t tdmi_contents_hash(const void *bytes, size_t length_bytes)
     return hash != 0 ? hash : 1;
 }
 
+/* Is it an image of a format that this machine decodes? A damaged one may be. */
+static tdm_status look_inside(const tdmi_text *text, const char *path, tdm_error *err)
+{
+    struct tdmi_image_facts facts;
+    TDMI_TRY(tdmi_image_describe(tdmi_text_string(text), text->length_bytes, path, &facts, err));
+    return tdmi_image_find_decoder(facts.format, err);
+}
+
+/* problem: why the image is left out; code TDM_OK where it is not. */
+static tdm_status read_bytes(const struct reading *reading, int64_t index, tdmi_text *text,
+                             tdm_error *problem, tdm_error *err)
+{
+    TDMI_TRY(tdmi_source_try(reading->source, index, text, problem, err));
+    if (reading->part.is_strict && problem->code == TDM_OK)
+        (void)look_inside(text, tdmi_source_item(reading->source, index).path, problem);
+    return TDM_OK;
+}
+
 static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err)
 {
     struct reading *reading = self;
@@ -101,7 +120,7 @@ static tdm_status read_one(void *self, int64_t index, int worker, tdm_error *err
     *hash = tdmi_source_hash(reading->source, index);
     if (*hash != 0)
         return TDM_OK;
-    TDMI_TRY(tdmi_source_try(reading->source, index, text, &problem, err));
+    TDMI_TRY(read_bytes(reading, index, text, &problem, err));
     if (problem.code == TDM_OK)
         *hash = tdmi_contents_hash(tdmi_text_string(text), text->length_bytes);
     return TDM_OK;
@@ -128,7 +147,7 @@ static tdm_status list_left_out(const struct reading *reading, const tdmi_conten
         if (contents->hashes[i] != 0)
             continue;
         n++;
-        TDMI_TRY(tdmi_source_try(reading->source, i, &reading->texts[0], &problem, err));
+        TDMI_TRY(read_bytes(reading, i, &reading->texts[0], &problem, err));
         const char *why =
             problem.code == TDM_OK ? "it could not be read" : tdm_error_sentence(&problem, 0);
         char line[TDM_ERROR_TEXT_BYTES];
@@ -178,7 +197,7 @@ static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
 {
-    const struct tdmi_contents_part all = {0, tdmi_source_items(source)};
+    const struct tdmi_contents_part all = {.end = tdmi_source_items(source)};
     TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
     TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, &left_out, err));
     tdmi_contents_log(&left_out, contents->n_unreadable);

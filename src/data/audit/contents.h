@@ -37,6 +37,8 @@ tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const 
  * given to tdmi_contents_log. */
 struct tdmi_contents_part {
     int64_t first, end;
+    bool is_strict; /* unreadable is also what no decoder takes, as far as the bytes that are read
+                       show without decoding */
 };
 tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
                                    tdmi_pool *pool, const char *what, tdm_sink sink,

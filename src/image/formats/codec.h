@@ -64,7 +64,7 @@ struct tdmi_codec {
 };
 
 const struct tdmi_codec *tdmi_codec_of(enum tdmi_image_format format);
-/* Report the first bytes of an unknown format. */
+/* Report what a file of no known format is, or its first bytes (stranger.c). */
 tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes,
                                      tdm_error *err) TDM_MUST_USE;
 

@@ -223,47 +223,6 @@ bool tdmi_image_has_extension(const char *path)
 
 /* ---- decode, encode -------------------------------------------------------------------------- */
 
-/* Formats that are common in folders of images but not read: names for the refusal. */
-static const char *stranger_of(const uint8_t *bytes, size_t length_bytes)
-{
-    static const struct {
-        const char *name;
-        struct mark mark;
-    } strangers[] = {
-        {"a JPEG 2000 image", {"\0\0\0\x0cjP  ", 0, 8}},
-        {"a Photoshop image", {"8BPS", 0, 4}},
-        {"an icon", {"\0\0\1\0", 0, 4}},
-        {"a PDF document", {"%PDF", 0, 4}},
-        {"a zip archive", {"PK\3\4", 0, 4}},
-        {"text in a markup language, such as a web page,", {"<", 0, 1}},
-    };
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
-        if (has_mark(strangers[i].mark, bytes, length_bytes))
-            return strangers[i].name;
-    return NULL;
-}
-
-tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, tdm_error *err)
-{
-    if (length_bytes == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "there are no bytes in it");
-    char shown[3 * 8 + 1] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < length_bytes && i < 8; i++) {
-        static const char hex[] = "0123456789abcdef";
-        shown[n++] = hex[bytes[i] >> 4];
-        shown[n++] = hex[bytes[i] & 15];
-        shown[n++] = ' ';
-    }
-    shown[n - 1] = '\0';
-    const char *stranger = stranger_of(bytes, length_bytes);
-    return TDM_FAIL(err, TDM_E_INPUT,
-                    "it begins with the bytes %s%s%s%s; JPEG, PNG, GIF, WebP, BMP, PPM, TIFF, "
-                    "HEIC, AVIF and JPEG XL images are read",
-                    shown, stranger != NULL ? ", as " : "", stranger != NULL ? stranger : "",
-                    stranger != NULL ? " does" : "");
-}
-
 tdm_status tdmi_image_decode(const void *bytes, size_t length_bytes, const char *name,
                              struct tdmi_image_limits limits, tdmi_image *image, tdm_error *err)
 {

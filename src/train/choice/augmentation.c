@@ -17,11 +17,22 @@ enum { SIDES_A_SHIFT = 14 };
 
 /* ---- class names ----------------------------------------------------------------------------- */
 
+static bool is_spelled_digit(const char *name)
+{
+    static const char *const digits[] = {"zero", "one", "two",   "three", "four",
+                                         "five", "six", "seven", "eight", "nine"};
+    for (size_t i = 0; i < sizeof digits / sizeof digits[0]; i++)
+        if (strcasecmp(name, digits[i]) == 0)
+            return true;
+    return false;
+}
+
 /* A number or a single character: it says nothing, or that the class is a digit or a letter. */
 static bool is_sign(const char *name)
 {
     const size_t n = strlen(name);
-    return n == 0 || strspn(name, "0123456789") == n || tdmi_utf8_length(name, n) == n;
+    return n == 0 || is_spelled_digit(name) || strspn(name, "0123456789") == n ||
+           tdmi_utf8_length(name, n) == n;
 }
 
 /* Anywhere: "turnLeft" and "leftturn" are as likely as "turn-left", and a "cleft" costs little. */

@@ -142,18 +142,15 @@ static tdm_status report_split(struct tdmi_session *session,
     return report_unvalidated(session, err);
 }
 
-static tdm_status report_unreadable(const struct tdm_train_options *options,
-                                    const struct tdmi_run_record *record, int64_t n, tdm_error *err)
+static tdm_status refuse_unreadable(const struct tdm_train_options *options, int64_t n,
+                                    tdm_error *err)
 {
-    if (n > 0 && options->strict)
-        return TDM_FAIL(
-            err, TDM_E_INPUT,
-            "%lld image%s of %s cannot be read, and --strict is on; the warnings above name %s",
-            (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
-    if (n > 0)
-        tdmi_record_note(record, "%lld %s could not be read and %s left out", (long long)n,
-                         n == 1 ? "image" : "images", n == 1 ? "is" : "are");
-    return TDM_OK;
+    if (n == 0 || !options->strict)
+        return TDM_OK;
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "%lld image%s of %s cannot be read, and --strict is on; the warnings above name %s",
+        (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
 }
 
 tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
@@ -163,6 +160,8 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
     TDM_TRY(tdmi_ranks_read_contents(session, err), err, "splitting %s", options->source);
+    const int64_t n_unreadable = data->contents.n_unreadable;
+    TDMI_TRY(refuse_unreadable(options, n_unreadable, err));
     TDM_TRY(tdmi_split_make(data->source, &data->contents,
                             (struct tdmi_split_options){
                                 .train_fraction = options->train_fraction,
@@ -186,7 +185,11 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
         TDMI_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err));
         TDM_TRY(report_split(session, options, err), err, "splitting %s", options->source);
     }
-    return report_unreadable(options, record, data->contents.n_unreadable, err);
+    if (n_unreadable > 0)
+        tdmi_record_note(record, "%lld %s could not be read and %s left out",
+                         (long long)n_unreadable, n_unreadable == 1 ? "image" : "images",
+                         n_unreadable == 1 ? "is" : "are");
+    return TDM_OK;
 }
 
 void tdmi_data_clock_feed(struct tdmi_session *session)

@@ -341,13 +341,49 @@ tdm_status tdmi_session_read_weights(struct tdmi_session *session, tdm_error *er
 
 /* ---- for people ------------------------------------------------------------------------- */
 
-static void report_what_is_missed(const struct tdmi_session *session)
+/* Published weights of a network: the first whose file is on this machine, else the first of all;
+ * NULL: there are none. */
+static const struct tdm_weights_known *published_of(const char *network, bool *is_here)
 {
+    const struct tdm_weights_known *known, *first = NULL;
+    char path[1024];
+    *is_here = false;
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
+        if (strcmp(known->network, network) != 0)
+            continue;
+        first = first ? first : known;
+        if (tdm_weights_place(known, path, sizeof path, is_here, NULL) == TDM_OK && *is_here)
+            return known;
+    }
+    return first;
+}
+
+/* Where weights would suit the images, or there are some of the network that --model names. */
+static void report_from_scratch(const struct tdmi_session *session)
+{
+    const char *name = session->network.definition.name;
+    const bool misses_weights = session->pretrained.misses_weights;
+    bool is_here = false;
+    const struct tdm_weights_known *known =
+        session->pretrained.path ? NULL : published_of(name, &is_here);
+    char how[200];
+    if (misses_weights)
+        snprintf(how, sizeof how,
+                 "after tandem weights fetch " TDMI_PRETRAINED_TO_FETCH
+                 " (9 MB), or with --fetch, the same command starts with them");
+    else if (!known)
+        return;
+    else if (is_here)
+        snprintf(how, sizeof how,
+                 "with --weights %s the same command starts with pretrained weights", known->name);
+    else
+        snprintf(how, sizeof how,
+                 "with --weights %s --fetch (%.0f MB) the same command starts with pretrained "
+                 "weights",
+                 known->name, known->megabytes);
     tdmi_record_note(&session->record,
-                     "no pretrained weights are at hand, so %s is trained from scratch, without "
-                     "transfer learning; after tandem weights fetch " TDMI_PRETRAINED_TO_FETCH
-                     " (9 MB), or with --fetch, the same command starts with them",
-                     session->network.definition.name);
+                     "%s%s is trained from scratch, without transfer learning; %s",
+                     misses_weights ? "no pretrained weights are at hand, so " : "", name, how);
 }
 
 /* Validation images that trained the weights make the accuracy optimistic. */
@@ -368,8 +404,7 @@ static void report_known_pictures(const struct tdmi_session *session)
 void tdmi_pretrained_report(struct tdmi_session *session)
 {
     const struct tdmi_import *base = &session->pretrained.import;
-    if (session->pretrained.misses_weights)
-        report_what_is_missed(session);
+    report_from_scratch(session);
     if (session->pretrained.reason)
         tdmi_estimate_begin(session, session->pretrained.reason);
     for (int i = 0; i < base->n_notes; i++)

@@ -456,7 +456,7 @@ tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err
 {
     struct tdmi_train_data *data = &session->data;
     const int64_t n = tdmi_source_items(data->source);
-    struct tdmi_contents_part part = {0, n};
+    struct tdmi_contents_part part = {0, n, session->config.options.strict};
     TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
     tdmi_ranks_part_of(session, n, &part.first, &part.end);
     if (tdmi_ranks_world(session) > 1)

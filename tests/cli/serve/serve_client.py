@@ -81,7 +81,7 @@ for path in b"/model\0", b"/model\0.png", b"/\0", b"/model\x01", b"/model\x7f", 
     check(b" 400 " in said[:20] and b"control character" in said and said.count(b"HTTP/1.1") == 1, f"{path} as it is", said)
 refused(server, 400, "an empty body", "POST", "/predict", b"", says="empty")
 refused(server, 415, "a body of another type", "POST", "/predict", b"{}", {"Content-Type": "application/json"}, "application/json")
-refused(server, 422, "what is no picture", "POST", "/predict", b"no picture", says="it begins with the bytes")
+refused(server, 422, "what is no picture", "POST", "/predict", b"no picture", says="it is text that begins with 'no picture'")
 refused(server, 422, "half a picture", "POST", "/predict", first[: len(first) // 2])
 body, headers = form([("a", b"none"), ("b", b"neither")])
 refused(server, 422, "a form without a picture in it", "POST", "/predict", body, headers)

@@ -44,6 +44,18 @@ expect_true "--weights auto is the default" cmp -s runs/silent/best.safetensors 
 expect_exit 0 env TANDEM_FETCH=0 "$TANDEM" train photos -o runs/zero $options --size 16
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/named $options --model lenet5
 expect_same "" "$(n_requests)" "nothing is requested for a network that is named"
+expect_same 0 "$(grep -c 'from scratch' "$err")" "of which no weights are published"
+# A network of which some are is trained from scratch too, and a line says what would change that.
+from_scratch="mobilenetv2 is trained from scratch, without transfer learning; with --weights mobilenetv2-notop"
+with_them="the same command starts with pretrained weights"
+expect_exit 0 "$TANDEM" train photos -o runs/scratch $options --model mobilenetv2 --size 32
+expect_stderr_matches "^$from_scratch --fetch \(9 MB\) $with_them\$"
+expect_exit 0 "$TANDEM" train photos -o runs/better $options --model mobilenetv2 --size 32 \
+    --weights mobilenetv2-notop --fetch
+expect_stderr_matches 'mobilenetv2 starts with all but the head of mobilenet_v2'
+expect_same 0 "$(grep -c 'from scratch' "$err")" "with weights the line is not there"
+expect_exit 0 "$TANDEM" train photos -o runs/near $options --model mobilenetv2 --size 32
+expect_stderr_matches "^$from_scratch $with_them\$"
 
 # ---- allowed -----------------------------------------------------------------------------------
 new_home allowed

@@ -27,6 +27,8 @@ TEST(images_are_changed_by_what_they_seem_to_show)
         {&icons, {"cat", "dog", "truck"}, 32, "zoom,flip", "photos"},
         {&photos, {"TurnLeft", "TurnRight", "stop"}, 224, "none", "class 'TurnLeft' tells"},
         {&photos, {"0", "1", "2"}, 224, "none", "class names are numbers or letters"},
+        {&photos, {"Zero", "one", "nine"}, 224, "none", "class names are numbers or letters"},
+        {&photos, {"one", "two", "none"}, 224, "flip", "photos"},
         {&icons, {"00017", "9", "42"}, 32, "zoom", "class names are numbers or letters"},
         {&icons, {"A", "\xc3\x84", "7"}, 32, "zoom", "class names are numbers or letters"},
         {&photos, {"stop", "turn-left", "turn-right"}, 224, "none", "class 'turn-left' tells"},
