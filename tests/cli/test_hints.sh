@@ -36,7 +36,7 @@ hint "prepare p --num-workers 4" "use --threads N"
 hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
 
 # Each row of the table has a target somewhere, so that none is a promise without an option.
-names=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+names=$(python3 - "$SOURCE/include/tandem/hints.def" <<'END'
 import json, os, re, subprocess, sys
 table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
 targets = {o["name"] for c in table["commands"] for o in c["options"]} | {a["name"] for c in table["commands"] for a in c["arguments"]}
@@ -45,7 +45,7 @@ print(len(rows) >= 60, *[word for word, target in rows if target not in targets]
 END
 )
 expect_same True "$names" "each row of hints.def names an option or an argument that exists"
-taken=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+taken=$(python3 - "$SOURCE/include/tandem/hints.def" <<'END'
 import json, os, re, subprocess, sys
 table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
 rows = re.findall(r'^HINT\("([^"]*)", "([^"]*)"', open(sys.argv[1]).read(), re.M)
