@@ -36,17 +36,21 @@ def meant(typed: str, known: Collection[str], function: str) -> str:
     for word, target, use in c.HINTS:
         name = _ARGUMENTS.get(target, target.replace("-", "_"))
         if word == typed.lower().replace("_", "-") and name in known:
-            return "use " + (re.sub(r"(?:--([a-z][a-z-]*)|-o)(?: ([^\s,()]+(?:,[\d.]+)*))?", _assignment, use)
-                             if use else name)
+            use = re.sub(r"(?:--([a-z][a-z-]*)|-o)(?: (?!\()(\S*[^\s,;)]))?", _assignment, use or name)
+            return "use " + re.sub(r"\b(SRC|MODEL)\b", lambda found: _ARGUMENTS[found[1]], use)
     near = difflib.get_close_matches(typed.lower(), sorted(known), 1, 0.75)
     return f"did you mean {near[0]}?" if near else f"help({function}) lists its options"
 
 
 def _assignment(found: Match[str]) -> str:
     """split=(0.8, 0.2) for --split 0.8,0.2; words in capitals stand for values."""
-    value = found[2] or "True"
+    name, value = (found[1] or "out").replace("-", "_"), found[2]
+    if name == "resume" or "(bool, " in c.TRAIN_HELP.get(name, ""):
+        return f"{name}=True" + (f" {value}" if value else "")
+    if value is None:
+        return name
     if re.fullmatch(r"[\d.]+(,[\d.]+)+", value):
         value = f"({value.replace(',', ', ')})"
-    elif found[2] and not value.isupper() and not re.fullmatch(r"[\d.]+", value):
+    elif not value.isupper() and not re.fullmatch(r"[\d.]+", value):
         value = f'"{value}"'
-    return f"{(found[1] or 'out').replace('-', '_')}={value}"
+    return f"{name}={value}"

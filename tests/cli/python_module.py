@@ -24,7 +24,7 @@ from unittest import mock
 import numpy
 
 import tandem
-from tandem import _declarations, _library, _work
+from tandem import _declarations, _library, _names, _work
 
 TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
 COMPILER = os.environ.get("CC", "cc")
@@ -487,6 +487,20 @@ class Failures(unittest.TestCase):
             self.assertIn(f"    {name}: ", tandem.train.__doc__)
         self.assertFalse(os.path.exists("none"))
         self.assertIn("passes over the training images; 0: no limit (int or None, default: 20)", tandem.train.__doc__)
+
+    def test_words_of_other_tools_are_answered_in_python(self):
+        names = {*_declarations.TRAIN_HELP, "source", "out", "resume"}
+        self.assertGreater(len(_declarations.HINTS), 60)
+        for word, _, _ in _declarations.HINTS:
+            self.assertNotRegex(_names.meant(word, names, "tandem.train"), r"(^|\s)--?\w")
+        hints = [("one", "optimizer", "--optimizer adam:beta1=0.9,beta2=0.999"), ("two", "resume", "-o RUN --resume"),
+                 ("three", "batch", "--batch N (memory follows --shard, not the batch)"),
+                 ("four", "SRC", "one folder for each class in SRC")]
+        with mock.patch.object(_declarations, "HINTS", hints):
+            self.assertEqual([_names.meant(word, names, "tandem.train") for word, _, _ in hints],
+                             ['use optimizer="adam:beta1=0.9,beta2=0.999"', "use out=RUN resume=True",
+                              "use batch=N (memory follows shard, not the batch)",
+                              "use one folder for each class in source"])
 
     def test_what_is_not_there_is_a_file_not_found(self):
         for function, arguments in ((tandem.train, ["nowhere", "none"]), (tandem.Loader, ["nowhere"]),
