@@ -35,8 +35,8 @@ struct tdm_log_listener {
     void (*message)(void *self, tdm_log_level level, const char *text);
 };
 
-/* NULL: standard error again. The listener is lent until no work that began before another one was
- * set is left. */
+/* NULL: standard error again. The listener is lent until another one is set: this waits for
+ * messages that are on their way to it, so no listener may call it. */
 TDM_API void tdm_log_set_listener(const struct tdm_log_listener *listener);
 
 /* One line of at most 1,000 bytes, newline included, written whole (one write call). %s is quoted

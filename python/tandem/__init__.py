@@ -10,18 +10,19 @@
     for images, labels in tandem.Loader("photos", size=224, batch=64):   # NumPy arrays, for any framework
         ...
 
-Failures are tandem.Error. Progress goes to logging.getLogger("tandem") and to on_event. Nothing is printed, and nothing
-asks.
+Failures are tandem.Error; that of an option or a call is a UsageError, and that of a file that is not there a
+NotFoundError. Progress goes to logging.getLogger("tandem") and to on_event. Nothing is printed, and nothing asks.
 """
 from . import runs
 from ._declarations import TrainOptions
-from ._library import Error, Frame, decode as _decode, lib as _lib
+from ._library import Error, Frame, NotFoundError, UsageError, decode as _decode, lib as _lib
 from ._loader import Loader, LoaderState
-from ._model import Evaluation, Guess, Model, Prediction, evaluate, predict
+from ._model import Evaluation, Export, Guess, Model, Prediction, evaluate, predict
 from ._train import TrainResult, train
 from ._work import Event, Score
 
 __version__ = _decode(_lib.tdm_version())
 
-__all__ = ["Error", "Evaluation", "Event", "Frame", "Guess", "Loader", "LoaderState", "Model", "Prediction", "Score",
-           "TrainOptions", "TrainResult", "evaluate", "predict", "runs", "train"]
+__all__ = ["Error", "Evaluation", "Event", "Export", "Frame", "Guess", "Loader", "LoaderState", "Model",
+           "NotFoundError", "Prediction", "Score", "TrainOptions", "TrainResult", "UsageError", "evaluate", "predict",
+           "runs", "train"]

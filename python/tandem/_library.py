@@ -3,13 +3,17 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
+import inspect
 import json
 import logging
+import math
 import os
 import threading
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from . import _declarations as c
+from ._names import meant, spelled
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -61,20 +65,60 @@ class Error(Exception):
         self.code, self.frames, self.advice = code, frames, advice
 
 
-def _error(error: Any) -> Error:
+class UsageError(Error, ValueError, TypeError):
+    """An option, an argument or a call that is not accepted."""
+    __module__ = "tandem"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """A file or folder that is not there."""
+    __module__ = "tandem"
+
+
+def _is_missing(path: Path) -> bool:
+    return "://" not in os.fspath(path) and not os.path.exists(path)
+
+
+def _error(error: Any, reads: Optional[Path]) -> Error:
     text = ctypes.create_string_buffer(c.TDM_ERROR_FRAMES * (c.TDM_ERROR_TEXT_BYTES + 64))
     lib.tdm_error_format(error, text, len(text))
-    frames = tuple(Frame(decode(lib.tdm_error_sentence(error, i)), decode(error.frames[i].file), error.frames[i].line)
-                   for i in range(error.n_frames))
-    return Error(decode(text.value).rstrip("\n"), decode(lib.tdm_status_name(error.code)), frames,
-                 decode(lib.tdm_status_advice(error.code)))
+    frames = tuple(Frame(spelled(decode(lib.tdm_error_sentence(error, i))), decode(error.frames[i].file),
+                         error.frames[i].line) for i in range(error.n_frames))
+    kind = Error
+    if error.code == c.TDM_E_USAGE:
+        kind = UsageError
+    elif error.code == c.TDM_E_INPUT and reads is not None and _is_missing(reads):
+        kind = NotFoundError
+    return kind(spelled(decode(text.value)).rstrip("\n"), decode(lib.tdm_status_name(error.code)), frames,
+                decode(lib.tdm_status_advice(error.code)))
 
 
-def call(function: Callable[..., int], *arguments: Any) -> None:
-    """Call a function whose last parameter is a tdm_error."""
+def call(function: Callable[..., int], *arguments: Any, reads: Optional[Path] = None) -> None:
+    """Call a function whose last parameter is a tdm_error; reads is a file or folder that must be there for it."""
     error = c.tdm_error()
     if function(*arguments, ctypes.byref(error)) != c.TDM_OK:
-        raise _error(error)
+        raise _error(error, reads)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def keywords(*more: str) -> Callable[[F], F]:
+    """A decorator: a keyword that the function lacks, and that is not one of more, is answered with the one meant."""
+    def decorate(function: F) -> F:
+        known = {*inspect.signature(function).parameters, *more} - {"self", "options"}
+        title = "tandem." + function.__qualname__.replace(".__init__", "")
+
+        @functools.wraps(function)
+        def checked(*arguments: Any, **options: Any) -> Any:
+            for name in options:
+                if name not in known:
+                    raise UsageError(f"{title} has no option {name}; {meant(name, known, title)}")
+            return function(*arguments, **options)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 # ---- values ------------------------------------------------------------------------------------
@@ -88,16 +132,40 @@ def encode(path: Path) -> bytes:
     return os.fsencode(path)
 
 
+def plain(name: str, value: Any, accepted: str = "a number, a text, True, False or None") -> Any:
+    """The value of an option as None, bool, int, float or str; those of NumPy and paths are accepted, too."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    elif getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"option {name} is {value}; a finite number is accepted")
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise UsageError(f"option {name} is of type {type(value).__name__}; {accepted} is accepted")
+
+
+# Members that have another name here, and what the others accept.
+_NAMES = {"is_shuffled": "shuffle", "network": "model"}
+_ACCEPTED = {ctypes.c_char_p: "a text or a path", ctypes.c_double: "a number", ctypes.c_bool: "True or False"}
+
+
 def fill(struct: Any, **values: Any) -> Any:
     """Set members of a struct and return it."""
-    for name, value in values.items():
+    for member, value in values.items():
+        name = _NAMES.get(member, member)
+        kind = dict(struct._fields_)[member]
+        accepted = _ACCEPTED.get(kind, "a whole number that fits")
+        value = plain(name, value, accepted)
         try:
-            setattr(struct, name, encode(value) if isinstance(value, (str, os.PathLike)) else value)
-            is_taken = not isinstance(value, (int, float)) or getattr(struct, name) == value  # else it does not fit
+            is_taken = kind is not ctypes.c_char_p or value is None or isinstance(value, str)  # a number: an address
+            if is_taken:
+                setattr(struct, member, encode(value) if isinstance(value, str) else value)
+                is_taken = not isinstance(value, (int, float)) or getattr(struct, member) == value  # it fits
         except TypeError:
             is_taken = False
         if not is_taken:
-            raise Error(f"option {name} is {value!r}, which its type does not accept")
+            raise UsageError(f"option {name} is {value!r}; {accepted} is accepted")
     return struct
 
 
@@ -114,7 +182,7 @@ def callback(kind: Any, member: str, function: Callable[..., Any]) -> Any:
 def part(name: str) -> int:
     names = [constant[len("TDM_PART_"):].lower() for constant in c.tdm_part]
     if name not in names:
-        raise Error(f"there is no part '{name}'; accepted are {', '.join(names)}")
+        raise UsageError(f"option part is {name!r}; {', '.join(names[:-1])} or {names[-1]} is accepted")
     return names.index(name)
 
 
@@ -140,7 +208,7 @@ _LEVELS = {c.TDM_LOG_ERROR: logging.ERROR, c.TDM_LOG_WARNING: logging.WARNING, c
 
 
 def _message(_self: Any, level: int, text: bytes) -> None:
-    logger.log(_LEVELS[level], "%s", decode(text))
+    logger.log(_LEVELS[level], "%s", spelled(decode(text)))
 
 
 _listener = c.tdm_log_listener(None, callback(c.tdm_log_listener, "message", _message))
@@ -152,11 +220,18 @@ def follow_level() -> None:
     lib.tdm_log_set_level(max(shown, default=c.TDM_LOG_SILENT))
 
 
+_process = os.getpid()
+
+
 @atexit.register
 def _leave() -> None:
-    """No thread of the library may call into an interpreter that ends."""
+    """No message may reach an interpreter that ends: wait for those on their way, and let no other go.
+
+    What is registered later is called earlier: all work and all loaders have ended (_work.py, _loader.py).
+    """
     lib.tdm_log_set_level(c.TDM_LOG_SILENT)
-    lib.tdm_log_set_listener(None)
+    if os.getpid() == _process:  # in a forked process the threads are gone, and their messages never arrive
+        lib.tdm_log_set_listener(None)
 
 
 follow_level()
@@ -170,30 +245,70 @@ class StopFlag:
     """The library's flag is one for all work of the process: it is cleared when the last work has ended."""
 
     def __init__(self) -> None:
+        self._is_final = False
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)  # which has none of the threads
+
+    def _forget(self) -> None:
         self._lock = threading.Lock()
-        self._running = 0
+        self._running: Set[threading.Thread] = set()
+        lib.tdm_stop_clear()
 
-    def begin(self) -> None:
+    def start(self, thread: threading.Thread) -> None:
+        """Start a thread, which calls end."""
         with self._lock:
-            self._running += 1
+            if self._is_final:
+                raise Error("no work begins while Python ends", "STOPPED")
+            self._running.add(thread)
+            try:
+                thread.start()
+            except BaseException:
+                if not thread.is_alive():
+                    self._running.discard(thread)
+                raise
 
-    def end(self) -> None:
+    def end(self, thread: threading.Thread) -> None:
         with self._lock:
-            self._running -= 1
-            if self._running == 0:
+            self._running.discard(thread)
+            if not self._running and not self._is_final:
                 lib.tdm_stop_clear()
 
     @staticmethod
     def request() -> None:
         lib.tdm_stop_request()
 
+    def forbid(self) -> None:
+        """Python ends: no other work begins."""
+        with self._lock:
+            self._is_final = True
+
+    def end_all(self) -> None:
+        """Stop all work, and wait for its end."""
+        with self._lock:
+            running = list(self._running)
+        if running:
+            self.request()
+        for thread in running:
+            thread.join()
+
+    def wait_if_final(self) -> None:
+        """A daemon thread of a process that ends: nobody hears its error."""
+        if self._is_final and threading.current_thread() is not threading.main_thread():
+            threading.Event().wait()
+
 
 stop_flag = StopFlag()
+
+
+def spelled_path(name: str, path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise UsageError(f"option {name} is of type {type(path).__name__}; a path is accepted")
+    return os.fspath(path)
 
 
 def spelled_split(split: Any) -> "tuple[float, ...]":
     """Two or three fractions: to train, to validate and perhaps to test on."""
     if isinstance(split, (str, bytes)) or not isinstance(split, Sequence) or not 2 <= len(split) <= 3:
-        raise Error(f"split is {split!r}; two or three fractions are accepted, such as (0.9, 0.1): to train, to "
-                    "validate and perhaps to test on")
-    return tuple(split)
+        raise UsageError(f"option split is {split!r}; two or three fractions are accepted, such as (0.9, 0.1): to "
+                         "train, to validate and perhaps to test on")
+    return tuple(plain("split", part) for part in split)

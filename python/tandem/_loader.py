@@ -1,6 +1,7 @@
 """tandem.Loader: batches of images as NumPy arrays, for any framework."""
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import threading
@@ -8,7 +9,9 @@ import weakref
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple, TypedDict
 
 from . import _declarations as c
-from ._library import Error, Path, call, decode, fill, follow_level, lib, part as part_of, sized, spelled_split
+from ._library import (Path, UsageError, call, decode, fill, keywords, lib, part as part_of, sized, spelled_split,
+                       stop_flag)
+from ._work import run
 
 if TYPE_CHECKING:
     import numpy
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 
 class LoaderState(TypedDict):
+    """Where a loader stands: of JSON's types, so that any checkpoint can keep it."""
     epoch: int
     position: int
     seed: int
@@ -36,6 +40,18 @@ def _numpy() -> Any:
 def _close(pointer: ctypes.c_void_p, process: int) -> None:
     if os.getpid() == process:  # a forked process has none of the threads
         lib.tdm_loader_close(pointer)
+
+
+_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """The threads of loaders end before Python does."""
+    stop_flag.forbid()
+    for loader in list(_loaders):
+        if loader._process == os.getpid():
+            loader.close()
 
 
 class Loader:
@@ -58,37 +74,53 @@ class Loader:
     memory    bytes for reading ahead; 0: no limit
     image_column, label_column, raw_shape, quarantine, follow   as in train
 
-    A loader belongs to the process that opened it: in PyTorch use it with num_workers=0.
+    A loader belongs to the process that opened it: in PyTorch iterate over it without a DataLoader, which it replaces.
     """
 
+    @keywords()
     def __init__(self, source: Path, *, part: str = "all", split: Optional[Sequence[float]] = None, size: int = 224,
                  channels: int = 3, batch: int = 32, shuffle: bool = True, seed: int = 42,
                  augment: Optional[str] = None, threads: int = 0, memory: int = 0, image_column: Optional[str] = None,
                  label_column: Optional[str] = None, raw_shape: Optional[str] = None,
                  quarantine: Optional[Path] = None, follow: bool = False) -> None:
         self._numpy = _numpy()
+        fractions = spelled_split(split) if split is not None else ()
         options = sized(c.tdm_loader_options, source=source, part=part_of(part), size=size, channels=channels,
                         batch=batch, is_shuffled=shuffle, seed=seed, augment=augment, threads=threads, memory=memory,
-                        **dict(zip(("train_fraction", "val_fraction", "test_fraction"), spelled_split(split) if split is not None else ())))
+                        **dict(zip(("train_fraction", "val_fraction", "test_fraction"), fractions)))
         fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
              quarantine=quarantine, follow=follow)
-        follow_level()
         pointer = ctypes.c_void_p()
-        call(lib.tdm_loader_open, options, ctypes.byref(pointer))
+        try:
+            run(lambda _sink: call(lib.tdm_loader_open, options, ctypes.byref(pointer), reads=source))
+        except BaseException:
+            lib.tdm_loader_close(pointer)  # Ctrl-C at its end
+            raise
         self._pointer = pointer
         self._process = os.getpid()
         self._finalizer = weakref.finalize(self, _close, pointer, self._process)
+        self._finalizer.atexit = False  # but _leave
         self._lock = threading.Lock()
         self._epoch = self._position = 0
         self._resumes = False  # the next loop continues in the middle of an epoch
         self._loops = 0
-        self._shape = (size, size, channels)
-        self.batch, self.seed = batch, seed
+        self._shape = (options.size, options.size, options.channels)
+        self.source, self.part = os.fspath(source), part
+        self.batch: int = options.batch
+        self.seed: int = options.seed
         self.images: int = lib.tdm_loader_images(pointer)
         self.classes: Tuple[str, ...] = tuple(decode(lib.tdm_loader_class(pointer, i))
                                               for i in range(lib.tdm_loader_classes(pointer)))
         self.items: Optional[NDArray[numpy.int64]] = None
         """Number of each image of the last batch in the source."""
+        _loaders.add(self)
+
+    def __repr__(self) -> str:
+        return (f"<tandem.Loader {self.source!r}, part {self.part}: {self.images} images of {len(self.classes)} "
+                f"classes, {len(self)} batches of {self.batch}>")
+
+    def __reduce__(self) -> Any:
+        raise UsageError("a loader cannot be given to another process: open it there, or iterate over it here")
 
     # ---- iteration
 
@@ -108,7 +140,7 @@ class Loader:
         while True:
             with self._lock:
                 if number != self._loops:
-                    raise Error("another loop over this loader has begun: a loader serves one at a time")
+                    raise UsageError("another loop over this loader has begun: a loader serves one at a time")
                 batch = self._next()
             if batch is None:
                 return
@@ -166,17 +198,18 @@ class Loader:
         for name, given, own in (("seed", state["seed"], self.seed), ("batch", state["batch"], self.batch),
                                  ("images", state["images"], self.images)):
             if given != own:
-                raise Error(f"the state is of a loader whose {name} is {given}, and this one's is {own}: it would "
-                            "continue with other batches")
+                raise UsageError(f"the state is of a loader whose {name} is {given}, and this one's is {own}: it would "
+                                 "continue with other batches")
         self.seek(state["epoch"], state["position"])
 
     # ---- end
 
     def _opened(self) -> ctypes.c_void_p:
         if not self._finalizer.alive:
-            raise Error("the loader is closed")
+            stop_flag.wait_if_final()
+            raise UsageError("the loader is closed")
         if os.getpid() != self._process:
-            raise Error("a loader cannot be used in a forked process: with PyTorch's DataLoader use num_workers=0")
+            raise UsageError("a loader cannot be used in a forked process: open it there; it replaces a DataLoader")
         return self._pointer
 
     def close(self) -> None:

@@ -2,15 +2,23 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
+import sys
 import threading
-from typing import Any, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple, TypedDict, Union
 
 from . import _declarations as c
-from ._library import Error, Path, as_object, call, callback, decode, encode, fill, lib, part as part_of, sized
+from ._library import (Error, Path, UsageError, as_object, call, callback, decode, encode, fill, keywords, lib,
+                       part as part_of, plain, sized)
 from ._work import EventCallback, run
 
-Image = Union[str, "os.PathLike[str]", bytes]
+if TYPE_CHECKING:
+    import numpy
+    import PIL.Image
+    from numpy.typing import NDArray
+
+Image = Union[str, "os.PathLike[str]", bytes, "PIL.Image.Image", "NDArray[numpy.uint8]"]
 
 
 class Guess(TypedDict):
@@ -33,8 +41,21 @@ class Prediction(_Prediction, total=False):
 Evaluation = Dict[str, Any]
 
 
+class Export(TypedDict):
+    """What `tandem export --json` prints."""
+    path: str
+    form: str
+    bytes: int
+    network: str
+    classes: int
+    note: Optional[str]
+
+
 class Model:
     """A trained model: a run folder, a .safetensors file of tandem, or weights of another program.
+
+    Its name, classes (in the order of the labels) and number of parameters are members; as a context manager it closes
+    itself.
 
     device   "cpu", "cuda", "cuda:1" or "ref"
     threads  0: one per core; never changes the results
@@ -43,6 +64,7 @@ class Model:
     fit, resample, scale, padding, crop_fraction, size   their preprocessing, if the file does not say it
     """
 
+    @keywords()
     def __init__(self, path: Path, *, device: str = "cpu", threads: int = 0, model: Optional[str] = None,
                  classes: Optional[Path] = None, fit: Optional[str] = None, resample: Optional[str] = None,
                  scale: Optional[str] = None, padding: Optional[str] = None, crop_fraction: float = 0.0,
@@ -53,13 +75,20 @@ class Model:
         self._lock = threading.Lock()  # the library's model serves one thread at a time
         self._pointer = ctypes.c_void_p()
         self._process = os.getpid()
-        run(lambda _sink: call(lib.tdm_model_open, encode(path), options, ctypes.byref(self._pointer)))
+        run(lambda _sink: call(lib.tdm_model_open, encode(path), options, ctypes.byref(self._pointer), reads=path))
         self.name: str = decode(lib.tdm_model_name(self._pointer))
         self.classes: Tuple[str, ...] = tuple(decode(lib.tdm_model_class(self._pointer, i))
                                               for i in range(lib.tdm_model_classes(self._pointer)))
         self.parameters: int = lib.tdm_model_parameters(self._pointer)
 
+    def __repr__(self) -> str:
+        return f"<tandem.Model {self.path!r}: {self.name}, {len(self.classes)} classes, {self.parameters} parameters>"
+
+    def __reduce__(self) -> Any:
+        raise UsageError("a model cannot be given to another process: open it there")
+
     def close(self) -> None:
+        """Free its memory."""
         with self._lock:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
             if os.getpid() == self._process:
@@ -77,11 +106,12 @@ class Model:
 
     def _opened(self) -> ctypes.c_void_p:
         if not self._pointer:
-            raise Error(f"the model {self.path} is closed")
+            raise UsageError(f"the model {self.path} is closed")
         if os.getpid() != self._process:  # which has none of the threads
-            raise Error("a model cannot be used in a forked process: open it there")
+            raise UsageError("a model cannot be used in a forked process: open it there")
         return self._pointer
 
+    @keywords()
     def evaluate(self, source: Path, *, part: str = "all", batch: int = 64, memory: int = 0, cache: str = "none",
                  image_column: Optional[str] = None, label_column: Optional[str] = None,
                  raw_shape: Optional[str] = None, quarantine: Optional[Path] = None, follow: bool = False,
@@ -102,7 +132,7 @@ class Model:
         def work(sink: Any) -> Evaluation:
             result = sized(c.tdm_evaluation)
             with self._lock:
-                call(lib.tdm_model_evaluate, self._opened(), options, sink, result)
+                call(lib.tdm_model_evaluate, self._opened(), options, sink, result, reads=source)
                 try:
                     return as_object(lambda writer: lib.tdm_evaluation_to_json(result, writer))
                 finally:
@@ -110,11 +140,19 @@ class Model:
 
         return run(work, on_event)
 
+    @keywords()
     def predict(self, images: Union[Image, Iterable[Image]], *, top: int = 5) -> List[Prediction]:
         """Classify images; tandem.predict describes the arguments."""
-        if isinstance(images, (str, bytes, os.PathLike)):
-            images = [images]
-        listed: List[Any] = list(images)
+        is_one = isinstance(images, (str, bytes, os.PathLike)) or _is_pillow(images) or getattr(images, "ndim", 4) < 4
+        is_one = is_one or not hasattr(images, "__iter__")
+        listed: List[Any] = [images] if is_one else list(images)  # type: ignore[arg-type]
+        is_path = [isinstance(image, (str, os.PathLike)) for image in listed]
+        if any(is_path) and not all(is_path):
+            raise UsageError("images are paths and images in memory; those of one kind are accepted")
+        encoded = [] if any(is_path) else [_encoded(image) for image in listed]
+        n_top = plain("top", top)
+        if not isinstance(n_top, int):
+            raise UsageError(f"option top is {top!r}; a whole number is accepted")
         predictions: List[Prediction] = []
 
         def take(_self: Any, prediction: Any, _error: Any) -> int:
@@ -125,11 +163,11 @@ class Model:
 
         def work(_sink: Any) -> None:
             with self._lock:
-                if listed and all(isinstance(image, bytes) for image in listed):
-                    call(lib.tdm_model_predict_pictures, self._opened(), _pictures(listed), len(listed), top, sink)
+                if encoded:
+                    call(lib.tdm_model_predict_pictures, self._opened(), _pictures(encoded), len(encoded), n_top, sink)
                 else:
                     paths = (ctypes.c_char_p * len(listed))(*[encode(image) for image in listed])
-                    call(lib.tdm_model_predict, self._opened(), paths, len(listed), top, sink)
+                    call(lib.tdm_model_predict, self._opened(), paths, len(listed), n_top, sink)
 
         try:
             run(work)
@@ -138,6 +176,24 @@ class Model:
             if error.code != "INPUT" or not any("problem" in prediction for prediction in predictions):
                 raise
         return predictions
+
+    @keywords()
+    def export(self, path: Path, *, form: Optional[str] = None, preprocess: bool = False) -> Export:
+        """Write the model for other programs, and return what `tandem export --json` prints.
+
+        form        "onnx", "safetensors" or "h5"; None: by the extension of path
+        preprocess  onnx: take images as bytes
+        """
+        options = sized(c.tdm_export_options, path=path, form=form, preprocess=preprocess)
+        result = sized(c.tdm_export_result)
+
+        def work(_sink: Any) -> None:
+            with self._lock:
+                call(lib.tdm_model_export, self._opened(), options, result)
+
+        run(work)
+        return {"path": os.fspath(path), "form": decode(result.form), "bytes": result.bytes, "network": self.name,
+                "classes": len(self.classes), "note": decode(result.note) or None}
 
 
 def _prediction(struct: Any) -> Prediction:
@@ -149,7 +205,30 @@ def _prediction(struct: Any) -> Prediction:
     return made
 
 
-def _pictures(images: List[Any]) -> Any:
+def _is_pillow(image: Any) -> bool:
+    pillow = sys.modules.get("PIL.Image")
+    return pillow is not None and isinstance(image, pillow.Image)
+
+
+def _encoded(image: Any) -> bytes:
+    """The content of a file with this image; nothing is lost."""
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return bytes(image)
+    if _is_pillow(image):
+        from PIL import ImageOps
+        file = io.BytesIO()
+        ImageOps.exif_transpose(image).save(file, "PNG", compress_level=1)  # upright, as from its file
+        return file.getvalue()
+    shape, kind = getattr(image, "shape", None), str(getattr(image, "dtype", type(image).__name__))
+    if shape is None or kind != "uint8" or len(shape) not in (2, 3) or len(shape) == 3 and shape[2] not in (1, 3):
+        found = kind if shape is None else f"{kind} of shape {tuple(shape)}"
+        raise UsageError(f"found an image of {found}; a path, encoded bytes, an image of Pillow, or an array of uint8 "
+                         "of shape (height, width), (height, width, 1) or (height, width, 3) is accepted")
+    form = b"P6" if shape[2:] == (3,) else b"P5"
+    return b"%s %d %d 255\n%s" % (form, shape[1], shape[0], image.tobytes())
+
+
+def _pictures(images: List[bytes]) -> Any:
     pictures = (c.tdm_picture * len(images))()
     for i, image in enumerate(images):
         pictures[i].name = b"image %d" % i
@@ -162,22 +241,32 @@ def _model(model: Union[Model, Path], device: str, threads: int) -> Model:
     return model if isinstance(model, Model) else Model(model, device=device, threads=threads)
 
 
-def evaluate(model: Union[Model, Path], source: Path, *, device: str = "cpu", threads: int = 0,
-             **options: Any) -> Evaluation:
-    """Evaluate every image of a source once; Model.evaluate describes the options and the result.
+@keywords()
+def evaluate(model: Union[Model, Path], source: Path, *, part: str = "all", device: str = "cpu", threads: int = 0,
+             batch: int = 64, memory: int = 0, cache: str = "none", image_column: Optional[str] = None,
+             label_column: Optional[str] = None, raw_shape: Optional[str] = None, quarantine: Optional[Path] = None,
+             follow: bool = False, on_event: Optional[EventCallback] = None) -> Evaluation:
+    """Evaluate every image of a source once, and return what `tandem evaluate --json` prints.
 
     model            a Model, or a run folder or model file to open
+    source           folder with a folder for each class, archive, list, table, …
+    part             "all", "train", "val" or "test": images as the model's training split them
     device, threads  for opening it
+    The other options are those of Model.evaluate.
     """
-    return _model(model, device, threads).evaluate(source, **options)
+    return _model(model, device, threads).evaluate(
+        source, part=part, batch=batch, memory=memory, cache=cache, image_column=image_column,
+        label_column=label_column, raw_shape=raw_shape, quarantine=quarantine, follow=follow, on_event=on_event)
 
 
+@keywords()
 def predict(model: Union[Model, Path], images: Union[Image, Iterable[Image]], *, top: int = 5, device: str = "cpu",
             threads: int = 0) -> List[Prediction]:
     """Classify images, in order, and return the likeliest classes of each.
 
     model            a Model, or a run folder or model file to open; keep a Model to ask more than once
-    images           files and folders, or encoded images as bytes; one, or several of one kind
+    images           one or several: paths of files and folders; or images in memory, as the bytes of a file, an image
+                     of Pillow, or an array of uint8 of shape (height, width, 3) or (height, width)
     top              number of classes for each image
     device, threads  for opening it
     """

@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, TypedDict
 
 from . import _declarations as c
-from ._library import Error, Path, as_object, call, decode, encode, lib, logger, sized, spelled_split
+from ._library import (Error, Path, UsageError, as_object, call, decode, encode, keywords, lib, logger, plain, sized,
+                       spelled_path, spelled_split)
 from ._work import EventCallback, Score, run
 
 if TYPE_CHECKING:
@@ -76,14 +77,14 @@ def _spelled(options: Dict[str, Any]) -> Dict[str, Any]:
         values.update(zip(("split-train", "split-val", "split-test"), spelled_split(options["split"])))
     options.pop("split", None)
     for name, value in options.items():
-        values[name.replace("_", "-")] = os.fspath(value) if isinstance(value, os.PathLike) else value
+        values[name.replace("_", "-")] = plain(name, value)
     return values
 
 
-def _fetch(options: Any, mirror: Optional[str], sink: Any) -> None:
+def _fetch(source: Path, options: Any, mirror: Optional[str], sink: Any) -> None:
     """Fetch the published weights that these options begin with, if they are not on this machine."""
     wanted = ctypes.POINTER(c.tdm_weights_known)()
-    call(lib.tdm_train_weights_wanted, options, ctypes.byref(wanted))
+    call(lib.tdm_train_weights_wanted, options, ctypes.byref(wanted), reads=source)
     if not wanted:
         return
     fetched = sized(c.tdm_weights_fetched)
@@ -96,10 +97,14 @@ def _fetch(options: Any, mirror: Optional[str], sink: Any) -> None:
         logger.warning("training goes without pretrained weights: %s", error)
 
 
+@keywords(*c.TRAIN_HELP)
 def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fetch: Optional[bool] = None,
           mirror: Optional[str] = None, trace: Optional[Path] = None, on_event: Optional[EventCallback] = None,
           **options: "Unpack[c.TrainOptions]") -> TrainResult:
     """Train a classifier on labelled images and return the figures of the run; `tandem train` from Python.
+
+        result = tandem.train("photos", "runs/first", epochs=5, lr=0.01)
+        print(result["val"]["accuracy"])
 
     source    folder with a folder for each class, archive, list, table, …
     out       run folder to make (default: runs/<model>-<time>)
@@ -111,13 +116,15 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
 
     Ctrl-C, or an exception of on_event, stops the training after a checkpoint, and is then raised.
 
-    None leaves an option to the network, the optimizer or the schedule. Options:
+    None leaves an option to the network, the optimizer or the schedule. The result has, among others, "val" and "test"
+    with "accuracy" and its interval, "run", "best_epoch" and "next". Options, with their types and defaults:
+
     """
     resumed = out if resume else None
     if resume and resumed is None:
-        raise Error("resume=True requires out, the folder of the run to resume")
-    given: Dict[str, Any] = {name: os.fspath(value) for name, value in
-             (("source", source), ("run", out), ("trace", trace)) if value is not None}
+        raise UsageError("resume=True requires out, the folder of the run to resume")
+    given: Dict[str, Any] = {member: spelled_path(name, value) for name, member, value in
+             (("source", "source", source), ("out", "run", out), ("trace", "trace", trace)) if value is not None}
     given.update(_spelled(dict(options)), resume=resume)
 
     def work(sink: Any) -> TrainResult:
@@ -130,12 +137,13 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
             chosen.set_recorded(resumed)
             chosen.set(given)
         if os.environ.get("TANDEM_FETCH") in ("1", "true") if fetch is None else fetch:
-            _fetch(chosen.struct, mirror, sink)
+            _fetch(source, chosen.struct, mirror, sink)
         result = sized(c.tdm_train_result)
-        call(lib.tdm_train, chosen.struct, sink, ctypes.byref(result))
+        call(lib.tdm_train, chosen.struct, sink, ctypes.byref(result), reads=source)
         return as_object(lambda writer: lib.tdm_train_result_to_json(result, writer))  # type: ignore[return-value]
 
     return run(work, on_event)
 
 
-train.__doc__ = (train.__doc__ or "") + "\n".join(f"    {name}: {text}" for name, text in c.TRAIN_HELP.items())
+train.__doc__ = (train.__doc__ or "").rstrip(" ") + "\n".join(
+    f"    {name}: {text}" for name, text in c.TRAIN_HELP.items())

@@ -1,14 +1,18 @@
 """Long work: it runs in a thread of its own, while the caller's thread handles events and Ctrl-C."""
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import queue
+import signal
 import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, TypedDict, TypeVar, Union
 
 from . import _declarations as c
-from ._library import callback, decode, follow_level, logger, stop_flag
+from ._library import UsageError, callback, decode, follow_level, logger, stop_flag
+from ._names import spelled
 
 T = TypeVar("T")
 
@@ -55,9 +59,9 @@ EventCallback = Callable[[Event], None]
 
 def _event(struct: Any) -> Event:
     values: Dict[str, Any] = {name: getattr(struct, name) for name in Event.__annotations__}
-    values.update(kind=c.tdm_event_kind[struct.kind][len("TDM_EVENT_"):].lower(), text=decode(struct.text),
-                  is_best=bool(struct.is_best), is_detail=bool(struct.is_detail), train=score(struct.train),
-                  val=score(struct.val))
+    kind, text = c.tdm_event_kind[struct.kind][len("TDM_EVENT_"):].lower(), decode(struct.text)
+    values.update(kind=kind, text=spelled(text) if kind == "note" else text, is_best=bool(struct.is_best),
+                  is_detail=bool(struct.is_detail), train=score(struct.train), val=score(struct.val))
     return Event(**values)
 
 
@@ -69,6 +73,17 @@ def _log(event: Event) -> None:
                     event.val["n"], event.val["loss"])
     elif event.kind in ("phase_begin", "checkpoint"):
         logger.debug("%s: %s", event.kind, event.text)
+
+
+@atexit.register
+def _leave() -> None:
+    """Work that is left when Python ends stops: a thread of it may not call into an interpreter that is gone."""
+    try:
+        stop_flag.forbid()
+        stop_flag.end_all()
+    except KeyboardInterrupt:  # Python would go on without waiting
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T:
@@ -87,20 +102,17 @@ def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T
         except BaseException as error:  # raised again in the caller's thread
             outcome["error"] = error
         finally:
-            stop_flag.end()
+            stop_flag.end(thread)
             events.put(None)
 
+    if on_event is not None and not callable(on_event):
+        raise UsageError(f"option on_event is {on_event!r}; a function of an Event is accepted")
     follow_level()
-    thread = threading.Thread(target=in_thread, name="tandem")
+    # A daemon whoever starts it: _leave ends it, with a checkpoint, where nobody waits for it.
+    thread = threading.Thread(target=in_thread, name="tandem", daemon=True)
     raised: Optional[BaseException] = None
     is_over = False
-    stop_flag.begin()
-    try:
-        thread.start()
-    except BaseException:
-        if not thread.is_alive():
-            stop_flag.end()
-        raise
+    stop_flag.start(thread)
     while not is_over:
         try:
             is_over = _handle(events, thread, on_event if raised is None else None)
@@ -109,6 +121,7 @@ def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T
                 raise
             raised = error
             stop_flag.request()
+    stop_flag.wait_if_final()
     if raised is not None:
         raise raised from outcome.get("error")
     if "error" in outcome:

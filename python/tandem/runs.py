@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, Dict, List, Tuple
+import os
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _declarations as c
 from ._library import Path, as_object, call, encode, lib, sized
@@ -17,9 +18,9 @@ Comparison = Dict[str, Any]
 class _Runs:
     """An open list of runs."""
 
-    def __init__(self, function: Callable[..., int], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., int], *arguments: Any, reads: Optional[Path] = None) -> None:
         self.pointer = ctypes.c_void_p()
-        call(function, *arguments, ctypes.byref(self.pointer))
+        call(function, *arguments, ctypes.byref(self.pointer), reads=reads)
 
     def __enter__(self) -> "_Runs":
         return self
@@ -38,12 +39,14 @@ class _Runs:
 
 
 def _read(paths: Tuple[Path, ...]) -> _Runs:
-    return _Runs(lib.tdm_runs_read, (ctypes.c_char_p * len(paths))(*map(encode, paths)), len(paths))
+    missing = [path for path in paths if not os.path.exists(path)]
+    return _Runs(lib.tdm_runs_read, (ctypes.c_char_p * len(paths))(*map(encode, paths)), len(paths),
+                 reads=missing[0] if missing else None)
 
 
 def list(folder: Path = "runs") -> List[Run]:
     """Every run in folder and the folders below it, by path."""
-    with _Runs(lib.tdm_runs_find, encode(folder)) as runs:
+    with _Runs(lib.tdm_runs_find, encode(folder), reads=folder) as runs:
         return runs.as_objects(False)
 
 

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { line_bytes = 1000 };
@@ -16,6 +17,7 @@ enum { line_bytes = 1000 };
 static _Atomic int level_now = TDM_LOG_WARNING;
 static _Atomic bool has_color_now;
 static _Atomic(const struct tdm_log_listener *) listener_now;
+static _Atomic int n_talking; /* threads that may be calling a listener */
 
 void tdm_log_set_level(tdm_log_level level)
 {
@@ -34,7 +36,25 @@ void tdm_log_set_color(bool has_color)
 
 void tdm_log_set_listener(const struct tdm_log_listener *listener)
 {
+    const struct timespec pause = {.tv_nsec = 1000000};
     atomic_store(&listener_now, listener);
+    while (atomic_load(&n_talking) > 0)
+        nanosleep(&pause, NULL);
+}
+
+/* The listener, which the program keeps until it is given back; NULL: there is none. */
+static const struct tdm_log_listener *take_listener(void)
+{
+    atomic_fetch_add(&n_talking, 1);
+    const struct tdm_log_listener *listener = atomic_load(&listener_now);
+    if (!listener)
+        atomic_fetch_sub(&n_talking, 1);
+    return listener;
+}
+
+static void give_listener_back(void)
+{
+    atomic_fetch_sub(&n_talking, 1);
 }
 
 /* Write the first words of a line on standard error. */
@@ -64,12 +84,12 @@ static void write_line(const char *line, size_t length)
 
 void tdm_log(tdm_log_level level, const char *format, ...)
 {
-    const struct tdm_log_listener *listener = atomic_load(&listener_now);
     int saved_errno = errno;
     char line[line_bytes];
     if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
         return;
 
+    const struct tdm_log_listener *listener = take_listener();
     size_t length = listener ? 0 : begin_line(line, sizeof line, level);
     va_list arguments;
     va_start(arguments, format);
@@ -77,6 +97,7 @@ void tdm_log(tdm_log_level level, const char *format, ...)
     va_end(arguments);
     if (listener) {
         listener->message(listener->self, level, line);
+        give_listener_back();
     } else {
         line[length++] = '\n'; /* in the place of the zero */
         write_line(line, length);

@@ -11,7 +11,7 @@ static const struct hint {
     const char *word, *target, *use;
 } hints[] = {
 #define HINT(word, target, use) {word, target, use},
-#include "cli/hints.def"
+#include "tandem/hints.def"
 #undef HINT
 };
 

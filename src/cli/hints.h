@@ -1,4 +1,4 @@
-/* Names here for the words of other tools (hints.def). */
+/* Names here for the words of other tools (tandem/hints.def). */
 #pragma once
 
 #include "cli/command.h"

@@ -2,6 +2,10 @@
 #include "tandem/log.h"
 #include "unit.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 struct heard {
     int n;
     tdm_log_level level;
@@ -32,6 +36,41 @@ TEST(a_listener_gets_the_text_of_messages_up_to_the_level)
     tdm_log_set_level(TDM_LOG_SILENT);
     tdm_log(TDM_LOG_WARNING, "to nobody");
     assert_int_equal(heard.n, 1);
+}
+
+struct slow {
+    _Atomic bool has_begun, has_ended;
+};
+
+static void hear_slowly(void *self, tdm_log_level level, const char *text)
+{
+    struct slow *slow = self;
+    (void)level, (void)text;
+    slow->has_begun = true;
+    usleep(200000);
+    slow->has_ended = true;
+}
+
+static void *warn(void *unused)
+{
+    tdm_log(TDM_LOG_WARNING, "a message");
+    return unused;
+}
+
+TEST(a_listener_that_was_replaced_is_not_called_any_more)
+{
+    struct slow slow = {false, false};
+    const struct tdm_log_listener listener = {&slow, hear_slowly};
+    pthread_t thread;
+    tdm_log_set_level(TDM_LOG_WARNING);
+    tdm_log_set_listener(&listener);
+    assert_int_equal(pthread_create(&thread, NULL, warn, NULL), 0);
+    while (!slow.has_begun)
+        usleep(1000);
+    tdm_log_set_level(TDM_LOG_SILENT);
+    tdm_log_set_listener(NULL);
+    assert_true(slow.has_ended);
+    assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -7,8 +7,10 @@ import importlib.util
 import itertools
 import json
 import logging
+import multiprocessing
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import signal
@@ -22,7 +24,7 @@ from unittest import mock
 import numpy
 
 import tandem
-from tandem import _declarations, _library, _work
+from tandem import _declarations, _library, _names, _work
 
 TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
 COMPILER = os.environ.get("CC", "cc")
@@ -42,6 +44,11 @@ def without(value, *keys):
 
 def copies(batches):
     return [(images.copy(), labels.copy()) for images, labels in batches]
+
+
+def in_new_model(path):
+    with tandem.Model("run", threads=1) as model:
+        return model.predict(path, top=1)[0]["top"]
 
 
 def setUpModule():
@@ -162,6 +169,13 @@ class Batches(unittest.TestCase):
         with self.assertRaises(TypeError):
             tandem.Loader("pictures", shufle=True)
 
+    def test_a_loader_shows_itself_and_stays_in_its_process(self):
+        loader = tandem.Loader("pictures", part="train", split=(0.8, 0.2), batch=numpy.int64(32), size=8)
+        self.assertEqual(repr(loader),
+                         "<tandem.Loader 'pictures', part train: 48 images of 3 classes, 2 batches of 32>")
+        with self.assertRaisesRegex(TypeError, "another process"):
+            pickle.dumps(loader)
+
 
 class Training(unittest.TestCase):
     @classmethod
@@ -181,6 +195,8 @@ class Training(unittest.TestCase):
         self.assertEqual((result["epochs"], result["val"]["n"], result["run"]), (4, 12, "run"))
         options = json.load(open("run/run.json", encoding="utf-8"))["options"]
         self.assertEqual((options["lr"], options["size"], options["split-train"]), (0.02, 12, 0.8))
+        with self.assertRaisesRegex(tandem.UsageError, ": resume continues it, or give another out$"):
+            tandem.train("pictures", "run", **SMALL)
 
     def test_events_come_in_the_callers_thread(self):
         epochs = [event for event in self.events if event.kind == "epoch"]
@@ -214,6 +230,58 @@ class Training(unittest.TestCase):
         first, second = tandem.predict("run", ["broken.jpg", good], top=1)
         self.assertEqual((first["top"], len(second["top"]), "problem" in second), ([], 1, False))
         self.assertTrue(first["problem"])
+
+    def test_images_in_memory_are_answered_as_their_files(self):
+        numbers = numpy.random.default_rng(1)
+        colour, grey = (numbers.integers(0, 256, shape, numpy.uint8) for shape in ((20, 30, 3), (20, 30)))
+        pathlib.Path("colour.ppm").write_bytes(b"P6 30 20 255\n" + colour.tobytes())
+        pathlib.Path("grey.pgm").write_bytes(b"P5 30 20 255\n" + grey.tobytes())
+        with tandem.Model("run", threads=1) as model:
+            of_files = [one["top"] for one in model.predict(["colour.ppm", "grey.pgm"])]
+            in_memory = [colour[:, ::-1][:, ::-1], grey, grey[..., None]]
+            self.assertEqual([one["top"] for one in model.predict(in_memory)], of_files + of_files[1:])
+            self.assertEqual([one["top"] for one in model.predict(numpy.stack([colour, colour]))], of_files[:1] * 2)
+            self.assertEqual(model.predict(colour, top=1)[0]["top"], of_files[0][:1])
+            with self.assertRaisesRegex(tandem.Error, "no path of an image"):
+                model.predict([])
+            for wrong, words in ((["colour.ppm", colour], "one kind"), (colour / 255, "float64 of shape"),
+                                 (colour.transpose(2, 0, 1), r"uint8 of shape \(3, 20, 30\)"),
+                                 ([3], "image of int"), (3, "image of int")):
+                with self.assertRaisesRegex(tandem.UsageError, words):
+                    model.predict(wrong)
+            with self.assertRaisesRegex(tandem.UsageError, "option top"):
+                model.predict(colour, top="x")
+            self.assertRegex(repr(model), r"^<tandem.Model 'run': lenet5, 3 classes, \d+ parameters>$")
+            with self.assertRaisesRegex(TypeError, "another process"):
+                pickle.dumps(model)
+
+    @unittest.skipUnless(importlib.util.find_spec("PIL"), "no Pillow")
+    def test_images_of_pillow_are_answered_upright(self):
+        from PIL import Image
+        turned = Image.fromarray(numpy.random.default_rng(2).integers(0, 256, (20, 30, 3), numpy.uint8))
+        turned.getexif()[0x112] = 6
+        turned.save("turned.png", exif=turned.getexif())
+        expected = tandem.predict("run", "turned.png")[0]["top"]
+        with Image.open("turned.png") as image:
+            self.assertEqual(tandem.predict("run", image)[0]["top"], expected)
+            self.assertEqual(tandem.predict("run", [image, image])[1]["top"], expected)
+
+    def test_a_forked_process_opens_models_of_its_own(self):
+        paths = sorted(str(path) for path in pathlib.Path("pictures").rglob("*.jpg"))[:3]
+        with tandem.Model("run", threads=2) as model:
+            expected = [one["top"] for one in model.predict(paths, top=1)]
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                self.assertEqual(pool.map(in_new_model, paths), expected)
+                with self.assertRaisesRegex(TypeError, "another process"):
+                    pool.apply(model.predict, (paths,))
+
+    def test_a_model_is_exported_as_by_the_command(self):
+        expected = command("export", "run", "-o", "expected.onnx")
+        with tandem.Model("run") as model:
+            self.assertEqual(model.export("model.onnx"), {**without(expected, "exit", "command"), "path": "model.onnx"})
+            with self.assertRaisesRegex(tandem.UsageError, "no option format; use form$"):
+                model.export("model.onnx", format="onnx")
+        self.assertEqual(*[pathlib.Path(name).read_bytes() for name in ("model.onnx", "expected.onnx")])
 
     def test_runs_are_those_of_the_command(self):
         tandem.train("pictures", "other/run", epochs=2, split=(0.8, 0.2), **SMALL)
@@ -380,16 +448,67 @@ class Failures(unittest.TestCase):
         self.assertIn(error.frames[0].text, str(error))
         self.assertTrue(error.advice)
 
-    def test_wrong_options_are_named(self):
-        for options, words in ((dict(epoch=3), 'no option "epoch"'), (dict(epochs="3"), 'option "epochs" is a string'),
-                               (dict(bn="all"), "shard, batch or frozen"),
-                               (dict(split=(0.9, 0.3)), "--split is 0.9,0.3")):
-            with self.assertRaisesRegex(tandem.Error, words) as raised:
-                tandem.train("pictures", "none", **options)
+    def test_wrong_options_are_named_as_they_were_typed(self):
+        for options, words in ((dict(epoch=3), "has no option epoch; did you mean epochs\\?$"),
+                               (dict(learning_rate=0.1), "tandem.train has no option learning_rate; use lr$"),
+                               (dict(num_workers=2), "no option num_workers; use threads$"),
+                               (dict(validation_split=0.2), r"; use split=\(0.8, 0.2\) "),
+                               (dict(hflip=True), '; use augment="flip"$'), (dict(data="pictures"), "; use source$"),
+                               (dict(verbose=1), r"; help\(tandem.train\) lists its options$"),
+                               (dict(epochs="3"), "^option epochs is a string; a number or None is accepted$"),
+                               (dict(lr=float("nan")), "^option lr is nan"),
+                               (dict(lr=[0.1]), "^option lr is of type list"),
+                               (dict(weight_decay=-0.5), "option weight_decay is -0.5; 0 to 1 is accepted"),
+                               (dict(eval_every=1.5), "option eval_every is 1.5; a whole number is accepted"),
+                               (dict(image_column=4), "option image_column is a number; a string is accepted"),
+                               (dict(split="0.8,0.2"), "^option split is '0.8,0.2'"),
+                               (dict(split=(0.9, "x")), "^option split is a string"),
+                               (dict(on_event=3), "^option on_event is 3; a function"),
+                               (dict(out=["a"]), "^option out is of type list; a path is accepted$"),
+                               (dict(bn="all"), "option bn is 'all'; shard, batch or frozen"),
+                               (dict(split=(0.9, 0.3)), "option split is 0.9,0.3"),
+                               (dict(unfreeze_layers=2), "option unfreeze_layers is 2, .*: unfreeze N, ")):
+            with self.assertRaisesRegex(tandem.UsageError, words) as raised:
+                tandem.train("pictures", **{"out": "none", **options})
             self.assertEqual(raised.exception.code, "USAGE")
+            self.assertIsInstance(raised.exception, ValueError)
+            self.assertIsInstance(pickle.loads(pickle.dumps(raised.exception)), tandem.UsageError)
+        for function, options, words in (
+                (tandem.Loader, dict(batch_size=8), "^tandem.Loader has no option batch_size; use batch$"),
+                (tandem.Loader, dict(shuffle=2), "^option shuffle is 2; True or False is accepted$"),
+                (tandem.Loader, dict(size=8.5), "^option size is 8.5; a whole number"),
+                (tandem.Loader, dict(part="valid"), "^option part is 'valid'; all, train, val or test is accepted$"),
+                (tandem.evaluate, dict(num_workers=2), "^tandem.evaluate has no option num_workers; use threads$"),
+                (tandem.Model, dict(arch="resnet50"), "^tandem.Model has no option arch; use model$"),
+                (tandem.Model, dict(model=5), "^option model is 5; a text or a path is accepted$")):
+            with self.assertRaisesRegex(tandem.UsageError, words):
+                function("pictures", **options)
         for name in ("epochs", "weight_decay", "image_column", "crop_fraction", "split"):
             self.assertIn(f"    {name}: ", tandem.train.__doc__)
         self.assertFalse(os.path.exists("none"))
+        self.assertIn("passes over the training images; 0: no limit (int or None, default: 20)", tandem.train.__doc__)
+
+    def test_words_of_other_tools_are_answered_in_python(self):
+        names = {*_declarations.TRAIN_HELP, "source", "out", "resume"}
+        self.assertGreater(len(_declarations.HINTS), 60)
+        for word, _, _ in _declarations.HINTS:
+            self.assertNotRegex(_names.meant(word, names, "tandem.train"), r"(^|\s)--?\w")
+        hints = [("one", "optimizer", "--optimizer adam:beta1=0.9,beta2=0.999"), ("two", "resume", "-o RUN --resume"),
+                 ("three", "batch", "--batch N (memory follows --shard, not the batch)"),
+                 ("four", "SRC", "one folder for each class in SRC")]
+        with mock.patch.object(_declarations, "HINTS", hints):
+            self.assertEqual([_names.meant(word, names, "tandem.train") for word, _, _ in hints],
+                             ['use optimizer="adam:beta1=0.9,beta2=0.999"', "use out=RUN resume=True",
+                              "use batch=N (memory follows shard, not the batch)",
+                              "use one folder for each class in source"])
+
+    def test_what_is_not_there_is_a_file_not_found(self):
+        for function, arguments in ((tandem.train, ["nowhere", "none"]), (tandem.Loader, ["nowhere"]),
+                                    (tandem.Model, ["nowhere"]), (tandem.runs.show, ["nowhere"])):
+            with self.assertRaises(FileNotFoundError, msg=function) as raised:
+                function(*arguments)
+            self.assertIsInstance(raised.exception, tandem.NotFoundError)
+            self.assertIn("nowhere", str(raised.exception))
 
     def test_nothing_is_printed_and_logging_has_it_all(self):
         program = ("import os, sys, logging, tandem\n"
@@ -405,6 +524,78 @@ class Failures(unittest.TestCase):
         self.assertEqual((shown.stderr, shown.returncode), ("", 0))
         self.assertRegex(shown.stdout, "(?m)^WARNING:tandem:.*nothing.jpg")
         self.assertRegex(shown.stdout, r"(?m)^INFO:tandem:epoch 1: \d+ of \d+ validation images right")
+
+
+class Ends(unittest.TestCase):
+    """Python ends while the library's threads work and report."""
+
+    BEGIN = ("import logging, os, sys, threading, time, tandem\n"
+             "class Slow(logging.Handler):\n"
+             "    def emit(self, record): time.sleep(0.002)\n"
+             "logging.basicConfig(level=logging.DEBUG, handlers=[Slow()])\n"
+             "begun = threading.Event()\n"
+             "def in_daemon(function):\n"
+             "    threading.Thread(target=function, daemon=True).start()\n"
+             "    begun.wait()\n"
+             "def load():\n"
+             "    for n, batch in enumerate(loader):\n"
+             "        if n == 2: begun.set()\n"
+             "def train(on_event):\n"
+             f"    tandem.train('broken', 'end-' + str(os.getpid()), epochs=1000000, on_event=on_event, **{SMALL})\n")
+    LOADER = "loader = tandem.Loader('broken', size=16, batch=4, threads=2)\n"
+
+    def end(self, program, status, text=""):
+        children = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", self.BEGIN + program],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        for child in children:
+            printed, complaint = child.communicate(timeout=120)
+            self.assertEqual((child.returncode, printed), (status, ""), complaint)
+            self.assertRegex(complaint, text or "^$")
+        return [run for run in (f"end-{child.pid}" for child in children) if os.path.exists(run)]
+
+    @classmethod
+    def setUpClass(cls):
+        shutil.copytree("pictures", "broken")
+        for i, folder in enumerate(sorted(os.listdir("broken"))):
+            for n in range(10):
+                pathlib.Path(f"broken/{folder}/{i}{n}.jpg").write_bytes(b"\xff\xd8 no image %d %d" % (i, n))
+
+    def test_by_sys_exit_in_a_callback(self):
+        runs = self.end("train(lambda event: sys.exit(7) if event.kind == 'epoch' else None)", 7)
+        self.assertEqual([tandem.runs.show(run)["state"] for run in runs], ["stopped"] * 4)
+
+    def test_by_an_exception_in_a_callback(self):
+        self.end("train(lambda event: 1 // 0 if event.kind == 'epoch' else None)", 1, "ZeroDivisionError: .*\n$")
+
+    def test_while_a_daemon_trains(self):
+        runs = self.end("in_daemon(lambda: train(lambda event: event.kind == 'epoch' and begun.set()))", 0)
+        self.assertEqual([tandem.runs.show(run)["state"] for run in runs], ["stopped"] * 4)
+
+    def test_while_another_thread_trains(self):
+        self.end("thread = threading.Thread(target=lambda: tandem.train('broken', 'end-' + str(os.getpid()), epochs=3, "
+                 f"**{SMALL}))\nthread.start()", 0)
+
+    def test_in_the_epoch_of_a_loader(self):
+        self.end(self.LOADER + "for batch in loader: sys.exit(7)", 7)
+        self.end(self.LOADER + "next(iter(loader))\n1 // 0", 1, "ZeroDivisionError: .*\n$")
+        self.end(self.LOADER + "for batch in loader: pass\nnext(iter(loader))", 0)
+
+    def test_while_a_daemon_loads(self):
+        self.end(self.LOADER + "in_daemon(lambda: [load() for _ in range(1000000)])", 0)
+
+    def test_in_a_forked_process(self):
+        self.end(self.LOADER + "next(iter(loader))\nchild = os.fork()\nif child == 0: sys.exit(0)\n"
+                 "sys.exit(os.waitpid(child, 0)[1])", 0)
+
+    def test_by_more_ctrl_c_than_can_wait(self):
+        program = ("from tandem import _work\nimport signal\n"
+                   "def interrupt():\n"
+                   "    for _ in range(3):\n"
+                   "        time.sleep(0.4)\n"
+                   "        os.kill(os.getpid(), signal.SIGINT)\n"
+                   "threading.Thread(target=interrupt, daemon=True).start()\n"
+                   "_work.run(lambda _sink: time.sleep(60))")
+        self.end(program, -signal.SIGINT, "KeyboardInterrupt")
 
 
 class Declarations(unittest.TestCase):

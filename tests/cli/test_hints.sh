@@ -48,7 +48,7 @@ hint "train p --eval-only" "use tandem evaluate MODEL SRC"
 hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
 
 # Each row of the table has a target somewhere, so that none is a promise without an option.
-names=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+names=$(python3 - "$SOURCE/include/tandem/hints.def" <<'END'
 import json, os, re, subprocess, sys
 table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
 targets = {o["name"] for c in table["commands"] for o in c["options"]} | {a["name"] for c in table["commands"] for a in c["arguments"]}
@@ -57,7 +57,7 @@ print(len(rows) >= 60, *[word for word, target in rows if target not in targets]
 END
 )
 expect_same True "$names" "each row of hints.def names an option or an argument that exists"
-taken=$(python3 - "$SOURCE/src/cli/hints.def" <<'END'
+taken=$(python3 - "$SOURCE/include/tandem/hints.def" <<'END'
 import json, os, re, subprocess, sys
 table = json.loads(subprocess.run([os.environ["TANDEM"], "help", "--json"], stdout=subprocess.PIPE, check=True).stdout)
 rows = re.findall(r'^HINT\("([^"]*)", "([^"]*)"', open(sys.argv[1]).read(), re.M)
@@ -73,7 +73,7 @@ expect_same "" "$taken" "and none that is never reached"
 
 # Specifications in the sentences are accepted.
 "$TANDEM" synth few --classes 2 --per-class 4 --size 16 --quiet >/dev/null
-specifications=$(grep -o '"--\(optimizer\|schedule\|augment\) [a-z0-9.:=,-]*[a-z0-9]' "$SOURCE/src/cli/hints.def" | tr -d '"' | sort -u)
+specifications=$(grep -o '"--\(optimizer\|schedule\|augment\) [a-z0-9.:=,-]*[a-z0-9]' "$SOURCE/include/tandem/hints.def" | tr -d '"' | sort -u)
 expect_true "there are some" test "$(echo "$specifications" | wc -l)" -ge 15
 echo "$specifications" | while read -r option value; do
     "$TANDEM" train few -o "few-$value" --model lenet5 --epochs 1 --quiet "$option" "$value" >/dev/null 2>&1 </dev/null ||

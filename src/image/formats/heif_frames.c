@@ -79,11 +79,14 @@ static void skip_profiles(struct bits *bits, int n_sub_layers)
         (void)take(bits, (has_profile[i] ? PROFILE_BITS : 0) + (has_level[i] ? LEVEL_BITS : 0));
 }
 
-/* A unit: two bytes of header, whose upper six bits behind the first are its type. */
+/* A unit: two bytes of header, of a 0, six bits of type, six of layer and three more. Units of
+ * other layers than the first, such as the second eye of spatial photos, are left out by decoders,
+ * and their parameter sets are written otherwise. */
 static void look_at_unit(struct tdmi_heif_frames *frames, const uint8_t *bytes, size_t n_bytes)
 {
     enum { PARAMETER_SET = 33, THREE_PLANES = 3 };
-    if (n_bytes < 2 || (bytes[0] >> 1 & 63) != PARAMETER_SET)
+    const uint64_t header = n_bytes < 2 ? 0 : tdmi_read_big(bytes, 2);
+    if ((header >> 9 & 63) != PARAMETER_SET || (header >> 3 & 63) != 0)
         return;
     struct bits bits = {.at = bytes + 2, .end = bytes + n_bytes, .has_threes = true};
     (void)take(&bits, 4);
