@@ -377,7 +377,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     }
     tdm_json_object_end(json);
     TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));
-    TDMI_TRY(tdmi_file_write(run->record_path, text, n_bytes, err));
+    TDMI_TRY(tdmi_file_write_in_folder(run->record_path, text, n_bytes, err));
     run->sittings += !run->is_counted;
     run->is_counted = true;
     return TDM_OK;

@@ -80,8 +80,9 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
 /* From the next save on the record is without that section. */
 void tdmi_run_forget(tdmi_run *run, const char *section);
-/* Is the folder still the one that was opened? A folder that was removed or renamed is not made
- * again: TDM_E_SYSTEM. */
+/* Is the folder still the one that was opened? TDM_E_SYSTEM: it was removed, renamed or replaced.
+ * It may be so a moment later, so files of a run are written by functions that never make a
+ * folder. */
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
  * save of a sitting counts it in "sittings". */
