@@ -532,7 +532,7 @@ expect_true "what it says to copy is a command" sh -c "\"$TANDEM\" $(cat copied.
 
 # ---- a part of an epoch --------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train "$@" --steps 2 -o runs/part
-expect_stdout_matches '^less than an epoch, 2 steps in [0-9.]+ s \([0-9]+ images/s\); best: its end, within epoch 1$'
+expect_stdout_matches '^less than an epoch, 2 steps in [0-9.]+ s \(steps alone: [0-9]+ images/s\); best: its end, within epoch 1$'
 expect_exit 0 "$TANDEM" runs show runs/part
 expect_stdout_matches '^runs/part: finished, 0 epochs, best: within the next one, '
 finish
