@@ -78,18 +78,28 @@ static void keep_precision_word(struct tdmi_session *session)
         session->config.options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
 }
 
-/* --augment auto of a resumed run is what that run was started with, which before there was auto
- * was none. */
-static tdm_status keep_augment(struct tdmi_session *session, tdm_error *err)
+/* Before there was --augment auto, runs recorded "" or nothing for no changes. A program that
+ * resumes one has auto as its default by now, which then stands for none. */
+static void keep_augment(struct tdmi_session *session)
 {
     struct tdmi_train_config *config = &session->config;
-    const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "options");
-    if (!config->is_augment_auto)
-        return TDM_OK;
-    TDMI_ARENA_COPY(&session->arena, config->options.augment,
-                    tdm_json_as_string(tdm_json_member(recorded, "augment"), "none"), err);
-    config->is_augment_auto = tdmi_options_augment_by_images(&config->options);
-    return tdmi_options_read_augment(&config->options, &config->augment, err);
+    const tdm_json_value *before =
+        tdm_json_member(tdmi_run_recorded(session->record.run, "options"), "augment");
+    if (!config->is_augment_auto || *tdm_json_as_string(before, ""))
+        return;
+    config->is_augment_auto = false; /* its changes are none already */
+    config->options.augment = before ? "" : "none";
+}
+
+/* The record has the network that was chosen among the options. Records of before this was kept
+ * leave it as the options say. */
+static void recall_choice(struct tdmi_session *session)
+{
+    const tdm_json_value *asked = tdmi_run_recorded(session->record.run, "asked");
+    struct tdmi_pretrained *pretrained = &session->pretrained;
+    pretrained->is_by_default =
+        tdm_json_as_bool(tdm_json_member(asked, "network_chosen"), pretrained->is_by_default);
+    pretrained->misses_weights = tdm_json_as_bool(tdm_json_member(asked, "weights_missed"), true);
 }
 
 /* The options must be those that the run was started with, but for limits and speed. */
@@ -98,12 +108,12 @@ static tdm_status match_run(struct tdmi_session *session, tdm_error *err)
     struct tdmi_run_record *record = &session->record;
     const tdm_json_value *clock = tdmi_run_recorded(record->run, "clock");
     keep_precision_word(session);
-    tdm_status status = keep_augment(session, err);
-    if (status == TDM_OK)
-        status = tdmi_options_match(&session->config.options,
-                                    tdmi_run_recorded(record->run, "options"), err);
+    keep_augment(session);
+    tdm_status status = tdmi_options_match(&session->config.options,
+                                           tdmi_run_recorded(record->run, "options"), err);
     if (status == TDM_OK)
         status = tdmi_compute_match_decoder(session, err);
+    recall_choice(session);
     record->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
     record->training_seconds = tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
     record->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);

@@ -154,6 +154,8 @@ expect_exit 0 "$TANDEM" train "$@" -o runs/plain --augment none
 expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
 expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4 --augment flip
 expect_stderr_matches "started with 'flip,crop:1,mixup:0.4'"
+expect_exit 2 "$TANDEM" train "$@" -o runs/plain --resume --epochs 4 --augment auto
+expect_stderr_matches "option --augment is 'auto', but the run was started with 'none'; leave it out"
 expect_exit 0 "$TANDEM" train pictures -o runs/aug1 --resume --epochs 4 --json
 expect_same flip,crop:1,mixup:0.4 "$(json_value options.augment)" "what changes pictures is remembered, too"
 
