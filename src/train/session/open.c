@@ -11,7 +11,15 @@
 
 #include <string.h>
 
-/* ---- options, compute, source ---------------------------------------------------------------- */
+/* ---- source, options, compute ---------------------------------------------------------------- */
+
+/* A wrong word is refused before anything is opened. */
+static tdm_status check_model(struct tdmi_session *session, tdm_error *err)
+{
+    const char *model = session->config.options.model;
+    struct tdmi_network found;
+    return model ? tdmi_network_find(model, &found, err) : TDM_OK;
+}
 
 /* Before anything is read of a run that is resumed. */
 static tdm_status fetch_run(struct tdmi_session *session, tdm_error *err)
@@ -23,12 +31,36 @@ static tdm_status fetch_run(struct tdmi_session *session, tdm_error *err)
     return tdmi_copies_fetch(options->checkpoint_to, options->run, err);
 }
 
+/* A folder that the run may not have is refused before anything that takes long. Without -o the
+ * name is a new one. */
+static tdm_status look_at_run(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    if (tdmi_ranks_is_follower(session) || !options->run || !*options->run)
+        return TDM_OK;
+    return TDM_WRAP(
+        err, tdmi_run_look(options->run, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, err),
+        "opening the run %s", options->run);
+}
+
+/* The program's own work, such as a download, on rank 0: the others wait in the next stage and hear
+ * that it lives. Its time is no time of the run. */
+static tdm_status prepare(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const int64_t began_ns = tdmi_clock_ns();
+    if (tdmi_ranks_is_follower(session) || !options->prepare)
+        return TDM_OK;
+    TDMI_TRY(options->prepare(options->prepare_self, session->record.sink, err));
+    session->record.started_ns += tdmi_clock_ns() - began_ns;
+    return TDM_OK;
+}
+
 static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdm_train_options *options = &config->options;
     const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
-    TDMI_TRY(fetch_run(session, err));
     TDMI_TRY(tdmi_pretrained_find(session, err));
     TDMI_TRY(tdmi_compute_open(config, &session->compute, err));
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
@@ -290,9 +322,13 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
+    {check_model, false},        /* the word of --model */
+    {tdmi_data_open, false},     /* class names, not yet the images */
+    {fetch_run, false},          /* a resumed run, from its copies */
+    {look_at_run, false},        /* the folder of -o */
+    {prepare, false},            /* nothing is downloaded for folders that are refused */
     {open_compute, false},       /* weights by name, device, threads, precision, decoder */
     {tdmi_ranks_connect, false}, /* GPUs of several ranks */
-    {tdmi_data_open, false},     /* class names, not yet the images */
     {tdmi_ranks_compare_machines, false},
     {tdmi_pretrained_choose, false}, /* a default network, by a few of the images */
     {read_weights, false},           /* refused here where the file does not fit */
