@@ -249,7 +249,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
     struct tdmi_look *look = &session->data.look;
     TDM_TRY(tdmi_look_at(session->data.source, look, err), err, "choosing a network");
-    TDMI_TRY(tdmi_choice_make(options, session->data.source, look, at_hand, &choice, err));
+    TDMI_TRY(tdmi_choice_make(session, at_hand, &choice, err));
     options->model = choice.model;
     options->weights = choice.weights;
     pretrained->misses_weights = choice.misses_weights;
