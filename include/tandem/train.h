@@ -93,8 +93,9 @@ struct tdm_train_options {
     const char *checkpoint_to; /* folder or URI of an object store where they are copied; NULL */
     const char *trace; /* file of trace events to write at the end (tandem/trace.h); NULL: none */
     /* Work of the program that is done once and may take long, such as fetching weights; NULL:
-     * none. Called in rank 0 when all ranks have come together and agree on their options, before
-     * anything is read. The others wait for as long as it takes. Its failure ends the training. */
+     * none. Called in rank 0 when all ranks have come together and agree on their options, and the
+     * source and the run folder can be used, before images are read. The others wait for as long
+     * as it takes; the run's seconds are without it. Its failure ends the training. */
     tdm_status (*prepare)(void *self, tdm_sink sink, tdm_error *err);
     void *prepare_self;
     bool is_alone; /* this process trains by itself, whatever ranks a launcher has started */
@@ -140,10 +141,11 @@ struct tdm_train_result {
     int patience;         /* patience in effect: validations without improvement; 0: any number */
     struct tdm_after_best after_best;
     int64_t steps;
-    double seconds, images_per_second; /* of training, all sittings */
-    tdm_score train;                   /* of the best epoch, counted before each step */
-    tdm_score val, test; /* of the best epoch's weights; n of test is 0 without a test */
-    int n_tests_before;  /* earlier tests of a run that was resumed; the first ones are kept */
+    double seconds; /* all sittings, from opening to the last validation, without `prepare` */
+    double images_per_second; /* of the steps alone */
+    tdm_score train;          /* of the best epoch, counted before each step */
+    tdm_score val, test;      /* of the best epoch's weights; n of test is 0 without a test */
+    int n_tests_before;       /* earlier tests of a run that was resumed; the first ones are kept */
     struct tdm_test_before tests_before[TDM_TESTS_BEFORE];
     int64_t skipped;              /* images that could not be read, named in the run record */
     bool cached;                  /* features of a frozen base were reused */
@@ -201,8 +203,8 @@ TDM_API tdm_status tdm_train_fetch(const char *checkpoint_to, const char *run,
 
 /* The published weights that would be worth fetching (tdm_weights_fetch) before tdm_train is called
  * with these options. NULL: none, because the options name a network or a file, resume a run, or
- * weights are on this machine already; or because the images are no photos. tdm_train itself
- * downloads nothing. */
+ * weights are on this machine already; because the images are no photos; or because tdm_train will
+ * refuse the source. tdm_train itself downloads nothing. */
 TDM_API tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
                                             const struct tdm_weights_known **wanted,
                                             tdm_error *err) TDM_MUST_USE;

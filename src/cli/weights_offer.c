@@ -65,7 +65,8 @@ static enum answer read_answer(void)
     return ANSWER_NONE;
 }
 
-/* The answer holds for later trainings too; an answer that cannot be kept still holds for this. */
+/* The answer holds for later trainings too; an answer that cannot be kept still holds for this. A
+ * yes is kept once a download has worked: where none can, it would be a warning every time. */
 static void remember(enum answer answer)
 {
     char path[1024], text[TDM_ERROR_TEXT_BYTES];
@@ -88,16 +89,14 @@ static enum answer ask(const struct tdm_weights_known *wanted)
             "[Y/n] ",
             wanted->name, wanted->megabytes, wanted->origin, wanted->licence);
     fflush(stderr);
-    const enum answer answer = read_answer();
-    if (answer != ANSWER_NONE)
-        remember(answer);
-    return answer;
+    return read_answer();
 }
 
 /* ---- fetching ------------------------------------------------------------------------------ */
 
 static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_known *wanted,
-                        const struct tdmi_weights_offer *offer, tdm_sink sink, tdm_error *err)
+                        const struct tdmi_weights_offer *offer, tdm_sink sink, bool *is_fetched,
+                        tdm_error *err)
 {
     struct tdm_weights_fetched fetched = {.struct_bytes = sizeof fetched};
     const char *unit = call->watch->unit;
@@ -107,7 +106,8 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
     const tdm_status status = tdm_weights_fetch(wanted->name, offer->mirror, sink, &fetched, &own);
     tdmi_watch_stop(call->watch);
     call->watch->unit = unit;
-    if (status == TDM_OK) {
+    *is_fetched = status == TDM_OK;
+    if (*is_fetched) {
         tdm_log(TDM_LOG_INFO, "fetched %s, %.1f MB, SHA-256 %s", fetched.path,
                 (double)fetched.bytes / 1e6, fetched.sha256);
         return TDM_OK;
@@ -125,15 +125,20 @@ tdm_status tdmi_weights_offer(const struct tdmi_call *call, const struct tdmi_we
                               tdm_sink sink, tdm_error *err)
 {
     const struct tdm_weights_known *wanted = NULL;
+    bool is_fetched = false;
     if (!(offer->is_decided ? offer->is_allowed : can_ask(call)))
         return TDM_OK;
     TDMI_TRY(tdm_train_weights_wanted(offer->options, &wanted, err));
     if (!wanted)
         return TDM_OK;
     if (offer->is_decided)
-        return fetch(call, wanted, offer, sink, err);
+        return fetch(call, wanted, offer, sink, &is_fetched, err);
     const enum answer answer = ask(wanted);
     if (tdm_stop_is_requested())
         return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before training began");
-    return answer == ANSWER_YES ? fetch(call, wanted, offer, sink, err) : TDM_OK;
+    if (answer == ANSWER_YES)
+        TDMI_TRY(fetch(call, wanted, offer, sink, &is_fetched, err));
+    if (answer == ANSWER_NO || is_fetched)
+        remember(answer);
+    return TDM_OK;
 }

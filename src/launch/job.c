@@ -341,7 +341,9 @@ static void kill_late(struct job *job)
     signal_all(job, SIGKILL);
 }
 
-/* Ranks that were left behind by others that lost a peer are stopped: they will not end. */
+/* A rank that was left behind by others that lost a peer is stopped or hangs: it will not end. Rank
+ * 0 may be the last because it saves the run: unless it is stopped, it has the time of kill_late.
+ */
 static void kill_stopped(struct job *job)
 {
     const int lost = tdm_status_exit(TDM_E_PEER);
@@ -354,7 +356,8 @@ static void kill_stopped(struct job *job)
         } else if (!WIFEXITED(rank->status) || WEXITSTATUS(rank->status) != lost)
             return;
     }
-    if (n_left != 1 || job->n_started == 1 || job->end.lost_rank >= 0)
+    if (n_left != 1 || job->n_started == 1 || job->end.lost_rank >= 0 ||
+        (last == 0 && job->ranks[0].stopped_ns == 0))
         return;
     job->end.lost_rank = last;
     signal_all(job, SIGKILL);

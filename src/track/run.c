@@ -192,15 +192,10 @@ static tdm_status adopt_record(tdmi_run *run, tdm_error *err)
     return TDM_OK;
 }
 
-static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode mode, tdm_error *err)
+static tdm_status look(const char *path, enum tdmi_run_mode mode, bool *is_missing, tdm_error *err)
 {
-    run->path = tdmi_arena_copy(&run->arena, path);
-    run->record_path = tdmi_path_join(&run->arena, path, "run.json");
-    const char *lock = tdmi_path_join(&run->arena, path, "lock");
-    const char *metrics = tdmi_path_join(&run->arena, path, "metrics.jsonl");
-    TDMI_CHECK_MEMORY(run->path && run->record_path && lock && metrics, err);
-    tdmi_lines_init(&run->metrics, metrics);
-    enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    const enum tdmi_file_kind kind = tdmi_file_kind_of(path);
+    *is_missing = kind == TDMI_FILE_MISSING;
     if (kind == TDMI_FILE_FORBIDDEN)
         return TDM_FAIL(err, TDM_E_SYSTEM,
                         "%s may not be looked at: it, or a folder above it, is closed to this "
@@ -209,8 +204,26 @@ static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode m
     if (kind != TDMI_FILE_MISSING && kind != TDMI_FILE_FOLDER)
         return TDM_FAIL(err, TDM_E_USAGE, "%s is a file; a run needs a folder: give another -o",
                         path);
-    run->is_made = kind == TDMI_FILE_MISSING;
-    TDMI_TRY(run->is_made ? tdmi_folder_make(path, err) : check_folder(path, mode, false, err));
+    return *is_missing ? TDM_OK : check_folder(path, mode, false, err);
+}
+
+tdm_status tdmi_run_look(const char *path, enum tdmi_run_mode mode, tdm_error *err)
+{
+    bool is_missing;
+    return look(path, mode, &is_missing, err);
+}
+
+static tdm_status fill_run(tdmi_run *run, const char *path, enum tdmi_run_mode mode, tdm_error *err)
+{
+    run->path = tdmi_arena_copy(&run->arena, path);
+    run->record_path = tdmi_path_join(&run->arena, path, "run.json");
+    const char *lock = tdmi_path_join(&run->arena, path, "lock");
+    const char *metrics = tdmi_path_join(&run->arena, path, "metrics.jsonl");
+    TDMI_CHECK_MEMORY(run->path && run->record_path && lock && metrics, err);
+    tdmi_lines_init(&run->metrics, metrics);
+    TDMI_TRY(look(path, mode, &run->is_made, err));
+    if (run->is_made)
+        TDMI_TRY(tdmi_folder_make(path, err));
     TDMI_TRY(tdmi_lock_take(lock, &run->lock, err));
     TDMI_TRY(check_folder(path, mode, true, err));
     TDMI_TRY(read_record(run->record_path, &run->found_status, &run->found, err));
@@ -377,7 +390,7 @@ tdm_status tdmi_run_save(tdmi_run *run, enum tdmi_run_status status, tdm_error *
     }
     tdm_json_object_end(json);
     TDMI_TRY(tdm_json_finish(json, &text, &n_bytes, err));
-    TDMI_TRY(tdmi_file_write(run->record_path, text, n_bytes, err));
+    TDMI_TRY(tdmi_file_write_in_folder(run->record_path, text, n_bytes, err));
     run->sittings += !run->is_counted;
     run->is_counted = true;
     return TDM_OK;

@@ -42,6 +42,9 @@ enum tdmi_run_status {
 
 typedef struct tdmi_run tdmi_run;
 
+/* May a run be opened there, as far as can be seen without the lock? Touches nothing; failures are
+ * those of tdmi_run_open. */
+tdm_status tdmi_run_look(const char *path, enum tdmi_run_mode mode, tdm_error *err) TDM_MUST_USE;
 /* Make the folder (parents too) where it is missing, lock it, and read its record.
  *   TDM_E_USAGE   NEW on an existing run; a folder with other files in it; the run is in use by
  *                 another process (the message names its pid and host)
@@ -80,8 +83,9 @@ tdm_status tdmi_run_set(tdmi_run *run, const char *section, const char *json,
                         tdm_error *err) TDM_MUST_USE;
 /* From the next save on the record is without that section. */
 void tdmi_run_forget(tdmi_run *run, const char *section);
-/* Is the folder still the one that was opened? A folder that was removed or renamed is not made
- * again: TDM_E_SYSTEM. */
+/* Is the folder still the one that was opened? TDM_E_SYSTEM: it was removed, renamed or replaced.
+ * It may be so a moment later, so files of a run are written by functions that never make a
+ * folder. */
 tdm_status tdmi_run_check(const tdmi_run *run, tdm_error *err) TDM_MUST_USE;
 /* Write run.json with this status (not NONE). RUNNING clears "ended", the others set it. The first
  * save of a sitting counts it in "sittings". */

@@ -20,6 +20,10 @@
 typedef struct tdmi_atomic_file tdmi_atomic_file;
 
 tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error *err) TDM_MUST_USE;
+/* The same in a folder that must be there: a missing one is TDM_E_SYSTEM, so that a folder that
+ * another process removes or renames is not made again. */
+tdm_status tdmi_atomic_open_in_folder(const char *path, tdmi_atomic_file **file,
+                                      tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_atomic_write(tdmi_atomic_file *file, const void *bytes, size_t length_bytes,
                              tdm_error *err) TDM_MUST_USE;
 /* Overwrite bytes already written (a checksum that is known last). */
@@ -38,6 +42,8 @@ TDMI_POINTER_RELEASE(tdmi_atomic_file, tdmi_atomic_abort)
 /* open, write, commit in one. */
 tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes,
                            tdm_error *err) TDM_MUST_USE;
+tdm_status tdmi_file_write_in_folder(const char *path, const void *bytes, size_t length_bytes,
+                                     tdm_error *err) TDM_MUST_USE;
 
 /* ---- reading ----------------------------------------------------------------------------- */
 

@@ -111,7 +111,8 @@ static tdm_status make_temporary(tdmi_atomic_file *file, mode_t mode, tdm_error 
                     file->target, file->folder);
 }
 
-tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error *err)
+static tdm_status open_atomic(const char *path, bool makes_folder, tdmi_atomic_file **file,
+                              tdm_error *err)
 {
     mode_t mode = 0;
     *file = NULL;
@@ -120,10 +121,21 @@ tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error
     made->fd = -1;
     tdmi_arena_init(&made->arena, 4096);
     TDMI_TRY(find_target(made, path, &mode, err));
-    TDM_TRY(tdmi_folder_make(made->folder, err), err, "cannot write %s", path);
+    if (makes_folder)
+        TDM_TRY(tdmi_folder_make(made->folder, err), err, "cannot write %s", path);
     TDMI_TRY(make_temporary(made, mode, err));
     *file = tdmi_take(&made);
     return TDM_OK;
+}
+
+tdm_status tdmi_atomic_open(const char *path, tdmi_atomic_file **file, tdm_error *err)
+{
+    return open_atomic(path, true, file, err);
+}
+
+tdm_status tdmi_atomic_open_in_folder(const char *path, tdmi_atomic_file **file, tdm_error *err)
+{
+    return open_atomic(path, false, file, err);
 }
 
 /* offset < 0 appends. */
@@ -221,10 +233,22 @@ void tdmi_atomic_abort(tdmi_atomic_file *file)
     tdmi_free(file);
 }
 
-tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes, tdm_error *err)
+static tdm_status write_whole(const char *path, bool makes_folder, const void *bytes,
+                              size_t length_bytes, tdm_error *err)
 {
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
-    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    TDMI_TRY(open_atomic(path, makes_folder, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, bytes, length_bytes, err));
     return tdmi_atomic_commit(tdmi_take(&file), err);
+}
+
+tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes, tdm_error *err)
+{
+    return write_whole(path, true, bytes, length_bytes, err);
+}
+
+tdm_status tdmi_file_write_in_folder(const char *path, const void *bytes, size_t length_bytes,
+                                     tdm_error *err)
+{
+    return write_whole(path, false, bytes, length_bytes, err);
 }

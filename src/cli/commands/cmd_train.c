@@ -82,7 +82,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "less than an epoch");
     else
         tdmi_print(out, "%d %s", result->epochs, result->epochs == 1 ? "epoch" : "epochs");
-    tdmi_print(out, ", %lld %s in %.1f s (%.0f images/s); ", (long long)result->steps,
+    tdmi_print(out, ", %lld %s in %.1f s (steps alone: %.0f images/s); ", (long long)result->steps,
                result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second);
     if (result->best_epoch > result->epochs)
         tdmi_print(out, "best: its end, within epoch %d", result->best_epoch);

@@ -8,6 +8,8 @@
 #include "train/choice/look.h"
 #include "tandem/train.h"
 
+struct tdmi_session;
+
 struct tdmi_choice {
     const char *model;              /* from scratch; NULL: weights are there */
     const char *weights;            /* published ones on this machine; NULL: a model from scratch */
@@ -15,8 +17,8 @@ struct tdmi_choice {
     char reason[TDMI_REASON_BYTES]; /* why, for people; "" where weights are missed */
 };
 
-/* look: at some images of the source. at_hand: published weights on this machine; NULL: none. Where
- * the images do not decide, a probe trains in this process alone. */
-tdm_status tdmi_choice_make(const struct tdm_train_options *options, const tdmi_source *source,
-                            const struct tdmi_look *look, const char *at_hand,
+/* By the look at images of the session's source. at_hand: published weights on this machine; NULL:
+ * none. Where the images do not decide, a probe trains in this process alone; it is announced, and
+ * its time kept for the estimate. */
+tdm_status tdmi_choice_make(struct tdmi_session *session, const char *at_hand,
                             struct tdmi_choice *choice, tdm_error *err) TDM_MUST_USE;

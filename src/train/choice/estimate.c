@@ -7,21 +7,29 @@
 /* Shorter times say little: the first batches wait for their images. */
 #define LEAST_SECONDS 1.0
 #define LEAST_PART 0.02
-/* A validation image takes this part of a training image: the forward pass, of three. */
-#define FORWARD_PART 0.33
 
 static const char advice[] = "--model and --weights choose otherwise";
 
+const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES])
+{
+    if (seconds < 90.0)
+        snprintf(text, TDMI_DURATION_BYTES, "%.0f s", seconds < 1.0 ? 1.0 : seconds);
+    else
+        snprintf(text, TDMI_DURATION_BYTES, "%.0f min", seconds / 60.0);
+    return text;
+}
+
+/* seconds: as the result counts them, of the whole run. */
 static void print(struct tdmi_session *session, double seconds)
 {
-    char time[40];
-    if (seconds < 90.0)
-        snprintf(time, sizeof time, "%.0f s", seconds < 1.0 ? 1.0 : seconds);
-    else
-        snprintf(time, sizeof time, "%.0f min", seconds / 60.0);
-    tdmi_record_note(&session->record, "%s; the training takes about %s (%s)",
-                     session->estimate.reason, time, advice);
-    session->estimate.reason[0] = '\0';
+    struct tdmi_estimate *it = &session->estimate;
+    char whole[TDMI_DURATION_BYTES], probe[TDMI_DURATION_BYTES], of_probe[80] = "";
+    if (it->probe_seconds > 0.0)
+        snprintf(of_probe, sizeof of_probe, ", of which the probe took %s",
+                 tdmi_estimate_words(it->probe_seconds, probe));
+    tdmi_record_note(&session->record, "%s; the training takes about %s%s (%s)", it->reason,
+                     tdmi_estimate_words(seconds, whole), of_probe, advice);
+    it->reason[0] = '\0';
 }
 
 void tdmi_estimate_begin(struct tdmi_session *session, const char *reason)
@@ -62,7 +70,7 @@ void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
         return;
     const int epochs = session->config.options.epochs - progress->epoch;
     const double images = (double)n_train * epochs - (double)progress->position +
-                          FORWARD_PART * (double)n_val * epochs;
+                          TDMI_FORWARD_PART * (double)n_val * epochs;
     print(session, tdmi_record_seconds(&session->record) +
                        images * timed / (double)(progress->position - it->first_position));
 }

@@ -1,6 +1,7 @@
 /*
  * The one line that says which network was chosen and how long its training takes. It waits until
- * a little of the work was timed.
+ * a little of the work was timed. The time is that of the result: of the whole run, a probe and
+ * what has passed already included.
  */
 #pragma once
 
@@ -14,9 +15,16 @@ enum { TDMI_REASON_BYTES = 320 };
 struct tdmi_estimate {
     int64_t first_position;         /* images of the first step, which waits for them, … */
     double first_seconds;           /* … and its time: the others tell how long the rest takes */
+    double probe_seconds;           /* that a probe took; 0: there was none */
     char reason[TDMI_REASON_BYTES]; /* why this network was chosen; "": the user chose, or the line
                                        is printed */
 };
+
+enum { TDMI_DURATION_BYTES = 40 };
+/* "12 s", "3 min" */
+const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES]);
+/* Time of a forward pass, as a part of that of a training step, per image. */
+#define TDMI_FORWARD_PART 0.33
 
 /* Prints the line without a time where limits other than --epochs end the training. */
 void tdmi_estimate_begin(struct tdmi_session *session, const char *reason);

@@ -3,9 +3,12 @@
 #include "base/file/file.h"
 #include "base/scope.h"
 #include "base/system/env.h"
+#include "train/choice/estimate.h"
 
 #include <errno.h>
 #include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,27 +43,80 @@ static tdm_status make_folder(struct folder *folder, tdm_error *err)
                     strerror(reason));
 }
 
+/* ---- progress ------------------------------------------------------------------------------ */
+
+/* Images of all phases of both trainings are counted on. */
+struct progress {
+    tdm_sink sink;
+    int64_t before, done; /* the phases that have ended; all */
+};
+
+static void send(const struct progress *it, tdm_event_kind kind)
+{
+    if (it->sink.event)
+        it->sink.event(
+            it->sink.self,
+            &(tdm_event){.kind = kind, .done = it->done, .text = "choosing the network"});
+}
+
+static void count(void *self, const tdm_event *event)
+{
+    struct progress *it = self;
+    if (event->kind == TDM_EVENT_PHASE_BEGIN)
+        it->before = it->done;
+    if (event->kind != TDM_EVENT_PROGRESS)
+        return;
+    it->done = it->before + event->done;
+    send(it, TDM_EVENT_PROGRESS);
+}
+
+/* ---- the trainings ------------------------------------------------------------------------- */
+
+double tdmi_probe_seconds(int64_t n_images, double scratch_second, double pretrained_second,
+                          double decode_second)
+{
+    const double n = (double)(n_images < TDMI_PROBE_IMAGES ? n_images : TDMI_PROBE_IMAGES);
+    const double passes = TRAINED_PART / TDMI_FORWARD_PART + 1.0 - TRAINED_PART;
+    return n * (EPOCHS * passes * scratch_second + pretrained_second + 2.0 * decode_second);
+}
+
 static tdm_status train(struct tdm_train_options options, const struct folder *folder,
-                        tdm_score *score, tdm_error *err)
+                        struct progress *progress, tdm_score *score, tdm_error *err)
 {
     struct tdm_train_result result = {.struct_bytes = sizeof result};
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
     options.run = tdmi_path_join(&arena, folder->path, options.weights ? "pretrained" : "scratch");
     TDMI_CHECK_MEMORY(options.run, err);
-    TDMI_TRY(tdm_train(&options, (tdm_sink){0}, &result, err));
+    TDMI_TRY(tdm_train(&options, (tdm_sink){progress, count}, &result, err));
     *score = result.val;
     return TDM_OK;
 }
 
-tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_images,
-                          const char *model, const char *weights, struct tdmi_probe *probe,
-                          tdm_error *err)
+static tdm_status train_both(struct tdm_train_options options, const char *model,
+                             const char *weights, struct progress *progress,
+                             struct tdmi_probe *probe, tdm_error *err)
 {
     TDMI_AT_END(remove_folder) struct folder folder = {""};
+    tdm_score scratch = {0}, pretrained = {0};
+    TDMI_TRY(make_folder(&folder, err));
+    options.weights = weights;
+    TDMI_TRY(train(options, &folder, progress, &pretrained, err));
+    options.weights = NULL;
+    options.model = model;
+    TDMI_TRY(train(options, &folder, progress, &scratch, err));
+    *probe = (struct tdmi_probe){
+        .n = scratch.n, .scratch = scratch.correct, .pretrained = pretrained.correct};
+    return TDM_OK;
+}
+
+tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_images,
+                          const char *model, const char *weights, tdm_sink sink,
+                          struct tdmi_probe *probe, tdm_error *err)
+{
     const double part =
         n_images > TDMI_PROBE_IMAGES ? (double)TDMI_PROBE_IMAGES / (double)n_images : 1.0;
     struct tdm_train_options small = tdm_train_options_default();
-    tdm_score scratch = {0}, pretrained = {0};
+    struct progress progress = {.sink = sink};
     small.source = options->source;
     small.how = options->how;
     small.seed = options->seed;
@@ -74,13 +130,8 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     small.train_fraction = TRAINED_PART;
     small.val_fraction = 1.0 - TRAINED_PART;
     small.is_alone = true;
-    TDMI_TRY(make_folder(&folder, err));
-    small.weights = weights;
-    TDMI_TRY(train(small, &folder, &pretrained, err));
-    small.weights = NULL;
-    small.model = model;
-    TDMI_TRY(train(small, &folder, &scratch, err));
-    *probe = (struct tdmi_probe){
-        .n = scratch.n, .scratch = scratch.correct, .pretrained = pretrained.correct};
-    return TDM_OK;
+    send(&progress, TDM_EVENT_PHASE_BEGIN);
+    const tdm_status status = train_both(small, model, weights, &progress, probe, err);
+    send(&progress, TDM_EVENT_PHASE_END);
+    return status;
 }

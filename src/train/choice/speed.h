@@ -24,6 +24,11 @@ tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *pa
                               const struct tdmi_import_request *request, struct tdmi_speed *speed,
                               tdm_error *err) TDM_MUST_USE;
 
+/* Seconds that an image takes in that network with new weights, forward, all threads at work; 0 on
+ * devices other than the host. */
+tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *network, int classes,
+                             double *image_seconds, tdm_error *err) TDM_MUST_USE;
+
 /* The largest side, of some that published networks are used with, at which one pass over n images
  * is not slow; 128, the smallest, where each is and it saves half of the time. 0: the network's
  * own.

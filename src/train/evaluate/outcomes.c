@@ -221,8 +221,8 @@ tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path, t
     for (int c = 0; c < n_columns; c++)
         tdmi_safetensors_add(writer, columns[c].name, columns[c].dtype, 1, &outcomes->n,
                              array_of(outcomes, c));
-    return TDM_WRAP(err, tdmi_safetensors_finish(writer, path, err), "writing the outcomes to %s",
-                    path);
+    return TDM_WRAP(err, tdmi_safetensors_finish_in_folder(writer, path, err),
+                    "writing the outcomes to %s", path);
 }
 
 static tdm_status read_description(const tdm_json_value *root, tdmi_outcomes *made, tdm_error *err)

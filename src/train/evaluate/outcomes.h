@@ -53,7 +53,7 @@ tdm_status tdmi_outcomes_distinct(const tdmi_outcomes *outcomes, bool *counts,
 tdm_status tdmi_outcomes_filter(const tdmi_outcomes *from, const bool *keep, tdmi_outcomes *to,
                                 tdm_error *err) TDM_MUST_USE;
 
-/* Atomically; equal outcomes are equal bytes. */
+/* Atomically, in a folder that must be there; equal outcomes are equal bytes. */
 tdm_status tdmi_outcomes_save(const tdmi_outcomes *outcomes, const char *path,
                               tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT says what is missing or damaged. */

@@ -101,7 +101,7 @@ static tdm_status save(const tdmi_samples *samples, const char *path, tdm_error 
     tdmi_safetensors_note(writer, "format", "tandem.samples");
     tdmi_safetensors_note(writer, "tandem", text);
     tdmi_safetensors_add(writer, "jpeg", TDMI_DTYPE_U8, 1, &n, bytes.bytes);
-    return tdmi_safetensors_finish(writer, path, err);
+    return tdmi_safetensors_finish_in_folder(writer, path, err);
 }
 
 tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path, tdm_error *err)

@@ -32,7 +32,7 @@ typedef struct tdmi_samples { /* start from a zeroed object */
  */
 void tdmi_samples_choose(const tdmi_outcomes *outcomes, tdmi_samples *samples);
 
-/* Atomically; equal samples are equal bytes. */
+/* Atomically, in a folder that must be there; equal samples are equal bytes. */
 tdm_status tdmi_samples_save(const tdmi_samples *samples, const char *path,
                              tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT says what is missing or damaged, or that the samples belong to other outcomes. */

@@ -151,7 +151,7 @@ static tdm_status save(const struct tdmi_model_file *model, const char *path, td
                          model->test_pixels);
     tdmi_safetensors_add(writer, "selftest.logits", TDMI_DTYPE_F32, 1, logits_shape,
                          model->test_logits);
-    return tdmi_safetensors_finish(writer, path, err);
+    return tdmi_safetensors_finish_in_folder(writer, path, err);
 }
 
 tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char *path,

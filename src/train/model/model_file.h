@@ -66,6 +66,7 @@ struct tdmi_model_file {
     tdmi_arena arena;
 };
 
+/* In a folder that must be there. */
 tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char *path,
                                 tdm_error *err) TDM_MUST_USE;
 /* TDM_E_INPUT says what is missing or damaged. */

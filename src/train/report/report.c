@@ -473,7 +473,7 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
 
 /* ---- the page ----------------------------------------------------------------------------- */
 
-static tdm_status write_page(tdmi_text *out, const tdm_runs *runs, tdm_error *err)
+tdm_status tdmi_report_write(const tdm_runs *runs, tdmi_text *out, tdm_error *err)
 {
     tdmi_html_put(out,
                   "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -499,7 +499,7 @@ tdm_status tdm_runs_report(const tdm_runs *runs, const char *path, tdm_error *er
     TDMI_AT_END(tdmi_text_release) tdmi_text page = {0};
     if (runs->n == 0)
         return TDM_FAIL(err, TDM_E_USAGE, "a report of no run; give at least one");
-    TDM_TRY(write_page(&page, runs, err), err, "writing the report %s", path);
+    TDM_TRY(tdmi_report_write(runs, &page, err), err, "writing the report %s", path);
     return TDM_WRAP(err, tdmi_file_write(path, page.bytes, page.length_bytes, err),
                     "writing the report %s", path);
 }

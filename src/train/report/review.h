@@ -35,6 +35,9 @@ tdm_status tdmi_review_read_epochs(const char *text, size_t length_bytes, tdmi_a
                                    struct tdmi_review_epoch **epochs, size_t *n_epochs,
                                    tdm_error *err) TDM_MUST_USE;
 
+/* The page of tdm_runs_report, of at least one run. */
+tdm_status tdmi_report_write(const tdm_runs *runs, tdmi_text *out, tdm_error *err) TDM_MUST_USE;
+
 /* The sample images of a run, with their predictions; nothing where none were kept, a sentence
  * where they cannot be read. */
 tdm_status tdmi_review_pictures(tdmi_text *out, const struct tdmi_review_run *run,

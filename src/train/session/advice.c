@@ -97,7 +97,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .n_torn = split->n_torn,
         /* A network that suits the images is no lack of weights. */
         .is_scratch = !session->pretrained.path &&
-                      (!session->pretrained.is_open || session->pretrained.misses_weights),
+                      (!session->pretrained.is_by_default || session->pretrained.misses_weights),
         .is_by_default = session->pretrained.is_by_default,
         .at_hand = at_hand,
         .to_fetch = TDMI_PRETRAINED_TO_FETCH,

@@ -64,27 +64,33 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_data_open_source(const struct tdm_train_options *options, tdmi_source **source,
+                                 tdm_error *err)
 {
-    const struct tdm_train_options *options = &session->config.options;
-    struct tdmi_train_data *data = &session->data;
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *made = NULL;
     struct tdm_source_options how = options->how;
     if (how.cache_bytes == 0)
         how.cache_bytes = options->memory / 4;
-    TDM_TRY(tdmi_source_open(options->source, &how, &data->source, err), err,
+    TDM_TRY(tdmi_source_open(options->source, &how, &made, err), err,
             "opening the training images");
-    if (tdmi_source_classes(data->source) < 2)
+    if (tdmi_source_classes(made) < 2)
         return TDM_FAIL(
             err, TDM_E_INPUT,
             "%s has %s class of images; at least two are required: a folder for each, or a "
             "list or table with a column of labels",
-            options->source, tdmi_source_classes(data->source) ? "one" : "no");
-    for (int c = 0; c < tdmi_source_classes(data->source); c++)
-        if (!is_utf8(tdmi_source_class(data->source, c)))
+            options->source, tdmi_source_classes(made) ? "one" : "no");
+    for (int c = 0; c < tdmi_source_classes(made); c++)
+        if (!is_utf8(tdmi_source_class(made, c)))
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the name of class %d, '%s', is not UTF-8; rename the folder in UTF-8",
-                            c, tdmi_source_class(data->source, c));
+                            c, tdmi_source_class(made, c));
+    *source = tdmi_take(&made);
     return TDM_OK;
+}
+
+tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err)
+{
+    return tdmi_data_open_source(&session->config.options, &session->data.source, err);
 }
 
 static void report_copies(const struct tdmi_session *session)

@@ -11,7 +11,15 @@
 
 #include <string.h>
 
-/* ---- options, compute, source ---------------------------------------------------------------- */
+/* ---- source, options, compute ---------------------------------------------------------------- */
+
+/* A wrong word is refused before anything is opened. */
+static tdm_status check_model(struct tdmi_session *session, tdm_error *err)
+{
+    const char *model = session->config.options.model;
+    struct tdmi_network found;
+    return model ? tdmi_network_find(model, &found, err) : TDM_OK;
+}
 
 /* Before anything is read of a run that is resumed. */
 static tdm_status fetch_run(struct tdmi_session *session, tdm_error *err)
@@ -23,12 +31,36 @@ static tdm_status fetch_run(struct tdmi_session *session, tdm_error *err)
     return tdmi_copies_fetch(options->checkpoint_to, options->run, err);
 }
 
+/* A folder that the run may not have is refused before anything that takes long. Without -o the
+ * name is a new one. */
+static tdm_status look_at_run(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    if (tdmi_ranks_is_follower(session) || !options->run || !*options->run)
+        return TDM_OK;
+    return TDM_WRAP(
+        err, tdmi_run_look(options->run, options->resume ? TDMI_RUN_RESUME : TDMI_RUN_NEW, err),
+        "opening the run %s", options->run);
+}
+
+/* The program's own work, such as a download, on rank 0: the others wait in the next stage and hear
+ * that it lives. Its time is no time of the run. */
+static tdm_status prepare(struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const int64_t began_ns = tdmi_clock_ns();
+    if (tdmi_ranks_is_follower(session) || !options->prepare)
+        return TDM_OK;
+    TDMI_TRY(options->prepare(options->prepare_self, session->record.sink, err));
+    session->record.started_ns += tdmi_clock_ns() - began_ns;
+    return TDM_OK;
+}
+
 static tdm_status open_compute(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdm_train_options *options = &config->options;
     const struct tdmi_schedule *schedule = config->rates.schedule.schedule;
-    TDMI_TRY(fetch_run(session, err));
     TDMI_TRY(tdmi_pretrained_find(session, err));
     TDMI_TRY(tdmi_compute_open(config, &session->compute, err));
     if (schedule->needs_total && options->epochs == 0 && options->steps == 0)
@@ -78,18 +110,28 @@ static void keep_precision_word(struct tdmi_session *session)
         session->config.options.precision = strcmp(before, "auto") == 0 ? "auto" : "f32";
 }
 
-/* --augment auto of a resumed run is what that run was started with, which before there was auto
- * was none. */
-static tdm_status keep_augment(struct tdmi_session *session, tdm_error *err)
+/* Before there was --augment auto, runs recorded "" or nothing for no changes. A program that
+ * resumes one has auto as its default by now, which then stands for none. */
+static void keep_augment(struct tdmi_session *session)
 {
     struct tdmi_train_config *config = &session->config;
-    const tdm_json_value *recorded = tdmi_run_recorded(session->record.run, "options");
-    if (!config->is_augment_auto)
-        return TDM_OK;
-    TDMI_ARENA_COPY(&session->arena, config->options.augment,
-                    tdm_json_as_string(tdm_json_member(recorded, "augment"), "none"), err);
-    config->is_augment_auto = tdmi_options_augment_by_images(&config->options);
-    return tdmi_options_read_augment(&config->options, &config->augment, err);
+    const tdm_json_value *before =
+        tdm_json_member(tdmi_run_recorded(session->record.run, "options"), "augment");
+    if (!config->is_augment_auto || *tdm_json_as_string(before, ""))
+        return;
+    config->is_augment_auto = false; /* its changes are none already */
+    config->options.augment = before ? "" : "none";
+}
+
+/* The record has the network that was chosen among the options. Records of before this was kept
+ * leave it as the options say. */
+static void recall_choice(struct tdmi_session *session)
+{
+    const tdm_json_value *asked = tdmi_run_recorded(session->record.run, "asked");
+    struct tdmi_pretrained *pretrained = &session->pretrained;
+    pretrained->is_by_default =
+        tdm_json_as_bool(tdm_json_member(asked, "network_chosen"), pretrained->is_by_default);
+    pretrained->misses_weights = tdm_json_as_bool(tdm_json_member(asked, "weights_missed"), true);
 }
 
 /* The options must be those that the run was started with, but for limits and speed. */
@@ -98,12 +140,12 @@ static tdm_status match_run(struct tdmi_session *session, tdm_error *err)
     struct tdmi_run_record *record = &session->record;
     const tdm_json_value *clock = tdmi_run_recorded(record->run, "clock");
     keep_precision_word(session);
-    tdm_status status = keep_augment(session, err);
-    if (status == TDM_OK)
-        status = tdmi_options_match(&session->config.options,
-                                    tdmi_run_recorded(record->run, "options"), err);
+    keep_augment(session);
+    tdm_status status = tdmi_options_match(&session->config.options,
+                                           tdmi_run_recorded(record->run, "options"), err);
     if (status == TDM_OK)
         status = tdmi_compute_match_decoder(session, err);
+    recall_choice(session);
     record->seconds_before = tdm_json_as_number(tdm_json_member(clock, "seconds"), 0.0);
     record->training_seconds = tdm_json_as_number(tdm_json_member(clock, "training_seconds"), 0.0);
     record->best_seconds = tdm_json_as_number(tdm_json_member(clock, "best_seconds"), 0.0);
@@ -280,9 +322,13 @@ static const struct {
     tdm_status (*open)(struct tdmi_session *session, tdm_error *err);
     bool is_opened_again;
 } stages[] = {
+    {check_model, false},        /* the word of --model */
+    {tdmi_data_open, false},     /* class names, not yet the images */
+    {fetch_run, false},          /* a resumed run, from its copies */
+    {look_at_run, false},        /* the folder of -o */
+    {prepare, false},            /* nothing is downloaded for folders that are refused */
     {open_compute, false},       /* weights by name, device, threads, precision, decoder */
     {tdmi_ranks_connect, false}, /* GPUs of several ranks */
-    {tdmi_data_open, false},     /* class names, not yet the images */
     {tdmi_ranks_compare_machines, false},
     {tdmi_pretrained_choose, false}, /* a default network, by a few of the images */
     {read_weights, false},           /* refused here where the file does not fit */

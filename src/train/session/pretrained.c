@@ -107,27 +107,43 @@ static const char *named_weights(const struct tdm_train_options *options)
 }
 
 /* Weights of the catalogue that are asked for by name; a file of that name goes first. */
-static tdm_status want_named(const char *name, const struct tdm_weights_known **wanted,
-                             tdm_error *err)
+static tdm_status want_named(const struct tdm_train_options *options,
+                             const struct tdm_weights_known **wanted, tdm_error *err)
 {
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
     const struct tdm_weights_known *known = NULL;
+    const char *name = named_weights(options);
     char path[1024];
     bool is_here = false;
     if (tdmi_file_kind_of(name) != TDMI_FILE_MISSING ||
         tdmi_catalogue_find(name, &known, NULL) != TDM_OK)
         return TDM_OK;
     TDMI_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err));
-    *wanted = is_here ? NULL : known;
+    if (!is_here && tdmi_data_open_source(options, &source, NULL) == TDM_OK)
+        *wanted = known;
     return TDM_OK;
+}
+
+/* The usual weights, where photos would be trained and none are here. */
+static tdm_status want_usual(const struct tdm_train_options *options,
+                             const struct tdm_weights_known **wanted, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
+    struct tdmi_look look;
+    const char *name = NULL;
+    TDMI_TRY(tdmi_pretrained_name_at_hand(&name, err));
+    if (name || tdmi_data_open_source(options, &source, NULL) != TDM_OK)
+        return TDM_OK;
+    TDMI_TRY(tdmi_look_at(source, &look, err));
+    return look.n_seen == 0 || tdmi_look_suits(&look) == TDMI_SUITS_SMALL
+               ? TDM_OK
+               : tdmi_catalogue_find(TDMI_PRETRAINED_TO_FETCH, wanted, err);
 }
 
 tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
                                     const struct tdm_weights_known **wanted, tdm_error *err)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
-    TDMI_AT_END(tdmi_source_close_at) tdmi_source *source = NULL;
-    struct tdmi_look look;
-    const char *name = NULL;
     TDMI_OPTIONS(tdm_train_options, options, tdm_train_options_default(), err);
     *wanted = NULL;
     if (options->resume && options->run) {
@@ -136,17 +152,11 @@ tdm_status tdm_train_weights_wanted(const struct tdm_train_options *options,
         if (tdmi_file_kind_of(record) != TDMI_FILE_MISSING)
             return TDM_OK; /* its checkpoint has all weights */
     }
-    if (named_weights(options))
-        return want_named(named_weights(options), wanted, err);
-    if (options->model || !options->source)
+    if (!options->source) /* as one that cannot be used: the training refuses it */
         return TDM_OK;
-    TDMI_TRY(tdmi_pretrained_name_at_hand(&name, err));
-    if (name || tdmi_source_open(options->source, &options->how, &source, NULL) != TDM_OK)
-        return TDM_OK; /* a source that cannot be opened is refused by the training */
-    TDMI_TRY(tdmi_look_at(source, &look, err));
-    return tdmi_look_suits(&look) == TDMI_SUITS_SMALL
-               ? TDM_OK
-               : tdmi_catalogue_find(TDMI_PRETRAINED_TO_FETCH, wanted, err);
+    if (named_weights(options))
+        return want_named(options, wanted, err);
+    return options->model ? TDM_OK : want_usual(options, wanted, err);
 }
 
 static tdm_status find(struct tdmi_session *session, tdm_error *err)
@@ -239,7 +249,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(tdmi_pretrained_name_at_hand(&at_hand, err));
     struct tdmi_look *look = &session->data.look;
     TDM_TRY(tdmi_look_at(session->data.source, look, err), err, "choosing a network");
-    TDMI_TRY(tdmi_choice_make(options, session->data.source, look, at_hand, &choice, err));
+    TDMI_TRY(tdmi_choice_make(session, at_hand, &choice, err));
     options->model = choice.model;
     options->weights = choice.weights;
     pretrained->misses_weights = choice.misses_weights;

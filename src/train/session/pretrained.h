@@ -12,11 +12,11 @@ struct tdmi_pretrained {
     const char *path;                          /* NULL: from scratch */
     const struct tdm_weights_known *published; /* the catalogue's entry; NULL: none */
     const char *network;                       /* that the file is read as; NULL: as it says */
-    bool is_resuming; /* the folder holds a run to resume (checked again when it is opened) */
-    bool is_by_default;
-    bool is_open;              /* the images decide: tdmi_pretrained_choose */
-    bool misses_weights;       /* they would suit the images, and are not on this machine */
-    const char *reason;        /* of the choice, for people; "" or NULL: none is to be given */
+    bool is_resuming;    /* the folder holds a run to resume (checked again when it is opened) */
+    bool is_by_default;  /* neither --model nor --weights when the run was started */
+    bool is_open;        /* the images decide: tdmi_pretrained_choose */
+    bool misses_weights; /* they would suit the images, and are not on this machine */
+    const char *reason;  /* of the choice, for people; "" or NULL: none is to be given */
     struct tdmi_import import; /* contents of the file; empty in a resumed run */
     uint64_t *hashes;          /* of images that trained the file, a tandem model; ascending */
     int64_t n_hashes;

@@ -131,7 +131,7 @@ static tdm_status write_file(const struct tdmi_session *session, const char *pat
     tdm_json_array_end(writer);
     tdm_json_object_end(writer);
     TDMI_TRY(tdm_json_finish(writer, &text, &length, err));
-    return tdmi_file_write(path, text, length, err);
+    return tdmi_file_write_in_folder(path, text, length, err);
 }
 
 /* The file's path in a run that this process owns and that has a record; else NULL: a folder that

@@ -168,10 +168,7 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
         TDMI_TRY(share_text(session, &options->trace, err));
         TDMI_TRY(compare_options(session, options, err));
     }
-    /* A mirror may be slow: the others already hear this rank's heartbeats. */
-    return options->prepare && launch.rank == 0
-               ? options->prepare(options->prepare_self, session->record.sink, err)
-               : TDM_OK;
+    return TDM_OK;
 }
 
 /* ---- the same bits on all machines -------------------------------------------------------------

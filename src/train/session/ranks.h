@@ -26,9 +26,8 @@ struct tdmi_agreed {
     bool differs;        /* some rank computes other bits than rank 0, and --fast accepts it */
 };
 
-/* Joins the other ranks, before options are resolved, then lets the program prepare on rank 0. A
- * resumed run has rank 0's options, which followers may not have seen; else TDM_E_USAGE: those of
- * the ranks differ. */
+/* Joins the other ranks, before options are resolved. A resumed run has rank 0's options, which
+ * followers may not have seen; else TDM_E_USAGE: those of the ranks differ. */
 tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_options *options,
                            tdm_error *err) TDM_MUST_USE;
 /* The number of ranks; is this one not rank 0? */

@@ -94,6 +94,8 @@ static tdm_status record_options(const struct tdmi_session *session, tdm_error *
     writer = tdm_json_writer_new(0);
     tdm_json_object_begin(writer, NULL);
     tdm_json_string(writer, "source", session->config.options.source);
+    tdm_json_bool(writer, "network_chosen", session->pretrained.is_by_default);
+    tdm_json_bool(writer, "weights_missed", session->pretrained.misses_weights);
     tdm_json_object_end(writer);
     return tdmi_record_set(&session->record, "asked", writer, err);
 }

@@ -4,9 +4,10 @@
  */
 #include "base/file/file.h"
 #include "base/scope.h"
+#include "base/text/text.h"
 #include "data/loader/loader.h"
-#include "tandem/runs.h"
 #include "train/evaluate/samples.h"
+#include "train/report/review.h"
 #include "train/session/session.h"
 
 #include <string.h>
@@ -130,12 +131,15 @@ static tdm_status write_page(struct tdmi_session *session, tdmi_arena *scratch, 
 {
     const char *run = tdmi_run_path(session->record.run);
     const char *path = tdmi_path_join(scratch, run, TDM_REPORT_NAME);
+    TDMI_AT_END(tdmi_text_release) tdmi_text page = {0};
     tdm_runs *runs = NULL;
     TDMI_CHECK_MEMORY(path, err);
     TDM_TRY(tdm_runs_read(&run, 1, &runs, err), err, "writing a report");
-    tdm_status status = tdm_runs_report(runs, path, err);
+    const tdm_status status = tdmi_report_write(runs, &page, err);
     tdm_runs_close(runs);
-    return status;
+    TDM_TRY(status, err, "writing a report");
+    return TDM_WRAP(err, tdmi_file_write_in_folder(path, page.bytes, page.length_bytes, err),
+                    "writing a report");
 }
 
 static void try_to(struct tdmi_session *session,

@@ -46,6 +46,9 @@ void tdmi_safetensors_note(tdmi_safetensors_writer *writer, const char *key, con
  * called again (the same tensors under a second path, or after their data changed). */
 tdm_status tdmi_safetensors_finish(tdmi_safetensors_writer *writer, const char *path,
                                    tdm_error *err) TDM_MUST_USE;
+/* The same in a folder that must be there (base/file/file.h). */
+tdm_status tdmi_safetensors_finish_in_folder(tdmi_safetensors_writer *writer, const char *path,
+                                             tdm_error *err) TDM_MUST_USE;
 /* The same bytes into memory of tdmi_alloc, which is the caller's to free. */
 tdm_status tdmi_safetensors_finish_bytes(tdmi_safetensors_writer *writer, void **bytes,
                                          size_t *length_bytes, tdm_error *err) TDM_MUST_USE;

@@ -246,11 +246,14 @@ static tdm_status make_head(const tdmi_safetensors_writer *writer, struct item *
 
 /* ---- finish ----------------------------------------------------------------------------- */
 
-static tdm_status stream_to_file(const char *path, const char *head, size_t head_bytes,
-                                 struct item *const *order, size_t n, tdm_error *err)
+typedef tdm_status opener(const char *path, tdmi_atomic_file **file, tdm_error *err);
+
+static tdm_status stream_to_file(const char *path, opener *open, const char *head,
+                                 size_t head_bytes, struct item *const *order, size_t n,
+                                 tdm_error *err)
 {
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
-    TDMI_TRY(tdmi_atomic_open(path, &file, err));
+    TDMI_TRY(open(path, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, head, head_bytes, err));
     for (size_t i = 0; i < n; i++)
         if (order[i]->bytes > 0)
@@ -278,8 +281,8 @@ static tdm_status copy_to_memory(void **bytes, size_t *length_bytes, const char 
 }
 
 /* path NULL: into memory. */
-static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, void **bytes,
-                         size_t *length_bytes, tdm_error *err)
+static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, opener *open,
+                         void **bytes, size_t *length_bytes, tdm_error *err)
 {
     const char *what = path ? path : "a file in memory";
     if (writer == NULL)
@@ -295,18 +298,24 @@ static tdm_status finish(tdmi_safetensors_writer *writer, const char *path, void
     sort_by_width(writer, order);
     TDM_TRY(make_head(writer, order, &head, &head_bytes, err), err, "cannot make the header of %s",
             what);
-    return path ? stream_to_file(path, head, head_bytes, order, n, err)
+    return path ? stream_to_file(path, open, head, head_bytes, order, n, err)
                 : copy_to_memory(bytes, length_bytes, head, head_bytes, order, n, err);
 }
 
 tdm_status tdmi_safetensors_finish(tdmi_safetensors_writer *writer, const char *path,
                                    tdm_error *err)
 {
-    return finish(writer, path, NULL, NULL, err);
+    return finish(writer, path, tdmi_atomic_open, NULL, NULL, err);
+}
+
+tdm_status tdmi_safetensors_finish_in_folder(tdmi_safetensors_writer *writer, const char *path,
+                                             tdm_error *err)
+{
+    return finish(writer, path, tdmi_atomic_open_in_folder, NULL, NULL, err);
 }
 
 tdm_status tdmi_safetensors_finish_bytes(tdmi_safetensors_writer *writer, void **bytes,
                                          size_t *length_bytes, tdm_error *err)
 {
-    return finish(writer, NULL, bytes, length_bytes, err);
+    return finish(writer, NULL, NULL, bytes, length_bytes, err);
 }

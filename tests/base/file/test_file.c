@@ -157,6 +157,19 @@ TEST(missing_parents_are_made)
     folder_remove(&folder);
 }
 
+TEST(a_folder_that_must_be_there_is_not_made)
+{
+    struct folder folder = folder_new();
+    tdm_error err = {0};
+    assert_int_equal(tdmi_file_write_in_folder(folder_path(&folder, "gone/a"), "x", 1, &err),
+                     TDM_E_SYSTEM);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "gone/a: No such file or directory"));
+    assert_int_equal(count_entries(folder.path), 0);
+    assert_int_equal(tdmi_file_write_in_folder(folder_path(&folder, "a"), "x", 1, &err), TDM_OK);
+    assert_content(folder_path(&folder, "a"), "x");
+    folder_remove(&folder);
+}
+
 TEST(a_link_stays_a_link)
 {
     struct folder folder = folder_new();

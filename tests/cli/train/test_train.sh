@@ -154,6 +154,8 @@ expect_exit 0 "$TANDEM" train "$@" -o runs/plain --augment none
 expect_true "they are others than without" test "$loss" != "$(json_value train.loss)"
 expect_exit 2 "$TANDEM" train "$@" -o runs/aug1 --resume --epochs 4 --augment flip
 expect_stderr_matches "started with 'flip,crop:1,mixup:0.4'"
+expect_exit 2 "$TANDEM" train "$@" -o runs/plain --resume --epochs 4 --augment auto
+expect_stderr_matches "option --augment is 'auto', but the run was started with 'none'; leave it out"
 expect_exit 0 "$TANDEM" train pictures -o runs/aug1 --resume --epochs 4 --json
 expect_same flip,crop:1,mixup:0.4 "$(json_value options.augment)" "what changes pictures is remembered, too"
 
@@ -532,7 +534,7 @@ expect_true "what it says to copy is a command" sh -c "\"$TANDEM\" $(cat copied.
 
 # ---- a part of an epoch --------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train "$@" --steps 2 -o runs/part
-expect_stdout_matches '^less than an epoch, 2 steps in [0-9.]+ s \([0-9]+ images/s\); best: its end, within epoch 1$'
+expect_stdout_matches '^less than an epoch, 2 steps in [0-9.]+ s \(steps alone: [0-9]+ images/s\); best: its end, within epoch 1$'
 expect_exit 0 "$TANDEM" runs show runs/part
 expect_stdout_matches '^runs/part: finished, 0 epochs, best: within the next one, '
 finish

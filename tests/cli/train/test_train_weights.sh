@@ -37,8 +37,12 @@ options="--epochs 1 --batch 8 --mirror $mirror"
 new_home silent
 expect_exit 0 "$TANDEM" train photos -o runs/silent $options --size 16
 expect_same "" "$(n_requests)" "nothing is requested without permission"
+expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command starts'
 expect_same 1 "$(grep -c 'pretrained' "$err")" "one line says what is missed"
 expect_stderr_matches 'after tandem weights fetch mobilenetv2-notop \(9 MB\), or with --fetch, the same command'
+cp -r runs/silent runs/longer
+expect_exit 0 "$TANDEM" train photos -o runs/longer --epochs 2 --resume
+expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command starts'
 expect_exit 0 "$TANDEM" train photos -o runs/auto $options --size 16 --weights auto
 expect_true "--weights auto is the default" cmp -s runs/silent/best.safetensors runs/auto/best.safetensors
 expect_exit 0 env TANDEM_FETCH=0 "$TANDEM" train photos -o runs/zero $options --size 16
@@ -87,6 +91,44 @@ expect_same 1 "$(n_requests)" "weights that are named are fetched too"
 new_home probed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train others -o runs/probed $options
 expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right, .* and mobilenetv2-notop [0-9]+; the training takes about '
+expect_stderr_matches '^a probe decides whether convnet7 from scratch or mobilenetv2-notop suits these images: it trains both on 24 of them, which takes about [0-9]+ s$'
+announced='s/.*; the training takes about \([0-9]*\) s, of which the probe took \([0-9]*\) s (.*/\1 - \2/p'
+expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err")))" -ge 0
+expect_true "and so has the time of the result" python3 -c '
+import json, sys
+told = next(line["text"] for line in map(json.loads, open("runs/probed/metrics.jsonl")) if "probe took" in line.get("text", ""))
+took = int(told.split("the probe took ")[1].split()[0])
+sys.exit(json.load(open("runs/probed/run.json"))["result"]["seconds"] < took - 0.5)'
+
+# Nobody waits for a download that is of no use, or is asked about it.
+mkdir one
+cp -r photos/"$(ls photos | head -n 1)" one/
+new_home useless
+expect_exit 3 "$TANDEM" train one -o runs/useless $options --fetch
+expect_stderr_matches 'one has one class of images; at least two are required'
+expect_exit 3 "$TANDEM" train one -o runs/useless $options --fetch --weights mobilenetv2-notop
+expect_stderr_matches 'one has one class of images; at least two are required'
+expect_exit 3 "$TANDEM" train nowhere -o runs/useless $options --fetch --weights mobilenetv2-notop
+expect_stderr_matches "no such file or folder: 'nowhere'$"
+expect_exit 2 "$TANDEM" train photos -o runs/silent $options --fetch
+expect_stderr_matches 'runs/silent holds a run already'
+expect_same "" "$(n_requests)" "nothing is requested for a folder that is refused"
+
+# The time of a download is none of the run.
+python3 "$SOURCE/tests/cli/weights_server.py" served slow-port slow-requests 3 &
+slow=$!
+trap 'kill $server $slow 2>/dev/null' EXIT
+tries=0
+while [ ! -e slow-port ] && [ $tries -lt 300 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+new_home slow
+began=$(python3 -c 'import time; print(time.time())')
+expect_exit 0 "$TANDEM" train photos -o runs/slow --epochs 1 --batch 8 --fetch --mirror "http://127.0.0.1:$(cat slow-port)/" --json
+expect_true "its seconds are without the three of the download" \
+    python3 -c 'import sys, time; sys.exit(time.time() - float(sys.argv[1]) - float(sys.argv[2]) < 3.0)' \
+    "$began" "$(json_value seconds)"
 
 # A proxy, and a publisher that only the proxy knows.
 new_home proxied
@@ -124,6 +166,16 @@ rm -r "$TANDEM_HOME/weights"
 expect_exit 0 on_terminal no -o runs/again
 expect_same 0 "$(grep -c 'Y/n' "$out")" "the question is asked once"
 expect_same 2 "$(n_requests)" "and its answer holds"
+
+new_home unreached
+expect_exit 0 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train photos -o runs/unreached --epochs 1 --batch 8 \
+    --size 16 --mirror http://127.0.0.1:9/
+expect_stdout_matches 'Download mobilenetv2-notop'
+expect_stdout_matches 'training goes without pretrained weights: '
+expect_true "a yes is not remembered where the download failed" test ! -e "$TANDEM_HOME/config.toml"
+new_home unasked
+expect_exit 3 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train one $options --weights mobilenetv2-notop
+expect_same 0 "$(grep -c 'Y/n' "$out")" "nobody is asked before the folder was looked at"
 
 new_home refused
 mkdir -p "$TANDEM_HOME"

@@ -2,8 +2,12 @@
  * The size that a machine gives the images of a source: by seconds that were measured, and their
  * measurement.
  */
+#include "train/choice/estimate.h"
+#include "train/choice/probe.h"
 #include "train/choice/speed.h"
 #include "train/pictures.h"
+
+#include <math.h>
 
 TEST(a_slow_machine_gives_many_images_a_smaller_size)
 {
@@ -34,6 +38,17 @@ TEST(a_slow_machine_gives_many_images_a_smaller_size)
     assert_true(tdmi_speed_seconds(&speed, 1000, 100) == 1000 * (0.25 * 0.02 + 0.005));
 }
 
+/* Ten epochs of 400 images, three forward passes each, and of 100 for the validation; features of
+ * 500 images; and all are decoded for both. */
+TEST(a_probe_takes_as_long_as_its_passes)
+{
+    const double forward = 10 * (400 / TDMI_FORWARD_PART + 100);
+    assert_true(fabs(tdmi_probe_seconds(60000, 0.001, 0.0, 0.0) - 0.001 * forward) < 1e-9);
+    assert_true(fabs(tdmi_probe_seconds(500, 0.0, 0.01, 0.002) - 500 * 0.014) < 1e-9);
+    assert_true(fabs(tdmi_probe_seconds(50, 0.001, 0.01, 0.002) - (0.0001 * forward + 50 * 0.014)) <
+                1e-9);
+}
+
 TEST_WITH(the_network_of_a_weights_file_is_timed, begin_with_sixty, end_with_tree)
 {
     const struct tree *tree = *state;
@@ -55,6 +70,10 @@ TEST_WITH(the_network_of_a_weights_file_is_timed, begin_with_sixty, end_with_tre
         fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_true(speed.side > 0 && speed.network_second > 0.0 && speed.network_second < 10.0);
     assert_true(speed.decode_second == 0.5);
+    double lenet = 0.0, convnet = 0.0;
+    assert_int_equal(tdmi_speed_of_new(&compute, "lenet5", 7, &lenet, &err), TDM_OK);
+    assert_int_equal(tdmi_speed_of_new(&compute, "convnet7", 7, &convnet, &err), TDM_OK);
+    assert_true(lenet > 0.0 && lenet < convnet && convnet < 10.0); /* 0.4 and 70 million products */
     tdmi_compute_close(&compute);
 }
 

@@ -420,6 +420,11 @@ TEST(an_older_record_lacks_options_and_matches)
     assert_int_equal(tdm_json_read(text, strlen(text), "record", &document, NULL), TDM_OK);
     if (tdmi_options_match(&options, tdm_json_root(document), &err) != TDM_OK)
         fail_msg("%s", tdm_error_sentence(&err, 0));
+    options.augment = "auto"; /* today's default is another one */
+    assert_int_equal(tdmi_options_match(&options, tdm_json_root(document), &err), TDM_E_USAGE);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0),
+                           "option --augment is 'auto', but the run was started with 'none'"));
+    options.augment = "none";
     options.clip_norm = 1.0;
     assert_int_equal(tdmi_options_match(&options, tdm_json_root(document), NULL), TDM_E_USAGE);
     tdm_json_document_free(document);

@@ -299,6 +299,9 @@ TEST_WITH(a_file_that_cannot_be_written_leaves_the_old_one, begin_with_tree, end
     tree_text(tree, "plain", "no folder");
     assert_int_equal(tdmi_model_file_save(&old.file, below(tree, "plain/x.safetensors"), &err),
                      TDM_E_SYSTEM);
+    assert_int_equal(tdmi_model_file_save(&old.file, below(tree, "gone/x.safetensors"), &err),
+                     TDM_E_SYSTEM);
+    assert_int_equal(access(below(tree, "gone"), F_OK), -1); /* a moved run is not made again */
     unmake(&old);
     unmake(&new);
 }

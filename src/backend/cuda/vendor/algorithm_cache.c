@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { text_room = TDMI_CUDA_PROBLEM_ROOM };
 
@@ -161,8 +162,10 @@ static char *read_choice(const char *folder, const char *problem)
     return choice;
 }
 
+typedef tdm_status writer(const char *path, const void *bytes, size_t length_bytes, tdm_error *err);
+
 /* A file that cannot be written costs the next run a timing, and this one nothing. */
-static void write_choice(const char *folder, const char *problem, const char *choice)
+static void write_choice(const char *folder, const char *problem, const char *choice, writer *write)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena arena;
     char path[path_room];
@@ -172,7 +175,7 @@ static void write_choice(const char *folder, const char *problem, const char *ch
     const char *text = tdmi_arena_printf(&arena, "%s%s%s%s%s", before_problem, problem,
                                          before_choice, choice, at_end);
     if (text)
-        (void)!tdmi_file_write(path, text, strlen(text), NULL);
+        (void)!write(path, text, strlen(text), NULL);
 }
 
 /* "hex" of an algorithm */
@@ -341,7 +344,7 @@ static void find(struct search *it, struct tdmi_cuda_cached_algorithm *entry)
     make(it, entry);
     entry->text = text_of(it, entry);
     if (entry->is_there && !it->lacked_room)
-        write_choice(of->folder, name, entry->text);
+        write_choice(of->folder, name, entry->text, tdmi_file_write);
 }
 
 /* Make this the run's entry. */
@@ -354,7 +357,9 @@ static void keep_for_run(struct tdmi_cuda_algorithm_cache *it,
         if (strcmp(other->problem, entry->problem) == 0)
             other->is_kept = false;
     entry->is_kept = true;
-    write_choice(it->kept, entry->problem, entry->text);
+    if (it->kept[0])
+        (void)mkdir(it->kept, 0777); /* not the run folder, which may have been moved away */
+    write_choice(it->kept, entry->problem, entry->text, tdmi_file_write_in_folder);
 }
 
 const struct tdmi_cuda_cached_algorithm *
