@@ -36,7 +36,8 @@ struct tdm_log_listener {
 };
 
 /* NULL: standard error again. The listener is lent until another one is set: this waits for
- * messages that are on their way to it, so no listener may call it. */
+ * messages that are on their way to the one before, so no listener may call it. One thread at a
+ * time. */
 TDM_API void tdm_log_set_listener(const struct tdm_log_listener *listener);
 
 /* One line of at most 1,000 bytes, newline included, written whole (one write call). %s is quoted

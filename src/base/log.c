@@ -16,8 +16,13 @@ enum { line_bytes = 1000 };
 
 static _Atomic int level_now = TDM_LOG_WARNING;
 static _Atomic bool has_color_now;
-static _Atomic(const struct tdm_log_listener *) listener_now;
-static _Atomic int n_talking; /* threads that may be calling a listener */
+
+/* The listener and the one before it, each with the number of messages that use it. */
+static struct {
+    _Atomic(const struct tdm_log_listener *) listener;
+    _Atomic int n_messages;
+} listeners[2];
+static _Atomic int listener_now; /* its index */
 
 void tdm_log_set_level(tdm_log_level level)
 {
@@ -37,24 +42,23 @@ void tdm_log_set_color(bool has_color)
 void tdm_log_set_listener(const struct tdm_log_listener *listener)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    atomic_store(&listener_now, listener);
-    while (atomic_load(&n_talking) > 0)
+    const int before = atomic_load(&listener_now);
+    atomic_store(&listeners[1 - before].listener, listener);
+    atomic_store(&listener_now, 1 - before);
+    while (atomic_load(&listeners[before].n_messages) > 0)
         nanosleep(&pause, NULL);
 }
 
-/* The listener, which the program keeps until it is given back; NULL: there is none. */
-static const struct tdm_log_listener *take_listener(void)
+/* Returns the index of the listener, which stays until n_messages is counted down. */
+static int use_listener(void)
 {
-    atomic_fetch_add(&n_talking, 1);
-    const struct tdm_log_listener *listener = atomic_load(&listener_now);
-    if (!listener)
-        atomic_fetch_sub(&n_talking, 1);
-    return listener;
-}
-
-static void give_listener_back(void)
-{
-    atomic_fetch_sub(&n_talking, 1);
+    for (;;) {
+        const int i = atomic_load(&listener_now);
+        atomic_fetch_add(&listeners[i].n_messages, 1);
+        if (atomic_load(&listener_now) == i)
+            return i;
+        atomic_fetch_sub(&listeners[i].n_messages, 1); /* replaced meanwhile */
+    }
 }
 
 /* Write the first words of a line on standard error. */
@@ -89,7 +93,8 @@ void tdm_log(tdm_log_level level, const char *format, ...)
     if (level <= TDM_LOG_SILENT || level > TDM_LOG_DEBUG || level > tdm_log_level_now())
         return;
 
-    const struct tdm_log_listener *listener = take_listener();
+    const int used = use_listener();
+    const struct tdm_log_listener *listener = atomic_load(&listeners[used].listener);
     size_t length = listener ? 0 : begin_line(line, sizeof line, level);
     va_list arguments;
     va_start(arguments, format);
@@ -97,10 +102,10 @@ void tdm_log(tdm_log_level level, const char *format, ...)
     va_end(arguments);
     if (listener) {
         listener->message(listener->self, level, line);
-        give_listener_back();
     } else {
         line[length++] = '\n'; /* in the place of the zero */
         write_line(line, length);
     }
+    atomic_fetch_sub(&listeners[used].n_messages, 1);
     errno = saved_errno;
 }

@@ -73,4 +73,44 @@ TEST(a_listener_that_was_replaced_is_not_called_any_more)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+static void count(void *self, tdm_log_level level, const char *text)
+{
+    (void)level, (void)text;
+    atomic_fetch_add((_Atomic int *)self, 1);
+    usleep(300);
+}
+
+static _Atomic bool is_over;
+
+static void *warn_all_the_time(void *unused)
+{
+    while (!is_over)
+        tdm_log(TDM_LOG_WARNING, "a message");
+    return unused;
+}
+
+TEST(a_listener_is_replaced_while_others_log_without_a_pause)
+{
+    enum { THREADS = 4, TIMES = 50 };
+    _Atomic int heard[2] = {0, 0};
+    const struct tdm_log_listener listeners[2] = {{&heard[0], count}, {&heard[1], count}};
+    pthread_t threads[THREADS];
+    tdm_log_set_level(TDM_LOG_WARNING);
+    tdm_log_set_listener(&listeners[0]);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, warn_all_the_time, NULL), 0);
+    for (int i = 0; i < TIMES; i++) {
+        tdm_log_set_listener(&listeners[(i + 1) % 2]);
+        const int before = heard[i % 2];
+        usleep(2000);
+        assert_int_equal(heard[i % 2], before);
+    }
+    is_over = true;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(heard[0] > 0 && heard[1] > 0);
+    tdm_log_set_listener(NULL);
+    tdm_log_set_level(TDM_LOG_SILENT);
+}
+
 TEST_MAIN(NULL, NULL)
