@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "base/system/affinity.h"
 #include "base/system/cgroup.h"
+#include "base/system/signals.h"
 #include "base/clock.h"
 
 #include <assert.h>
@@ -227,22 +228,11 @@ static tdm_status choose_cpus(tdmi_pool *pool, const struct tdmi_placement *plac
     return TDM_OK;
 }
 
-/* Signals belong to the application's threads; those that report a fault stay deliverable. */
-static void block_signals(sigset_t *before)
-{
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&blocked, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, before);
-}
-
 static tdm_status start_workers(tdmi_pool *pool, tdm_error *err)
 {
     sigset_t before;
     int reason = 0;
-    block_signals(&before);
+    tdmi_signals_block(&before);
     for (pool->n_started = 1; pool->n_started < pool->n_workers; pool->n_started++) {
         struct worker *worker = &pool->workers[pool->n_started];
         reason = pthread_create(&worker->thread, NULL, live, worker);

@@ -14,6 +14,8 @@
 #include "base/memory.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/time.h>
 
 enum { guard = 16 };
 
@@ -66,6 +68,33 @@ static void check(int rows, int columns, int depth, bool is_a_transposed, bool i
     free(b);
     free(c);
     free(before);
+}
+
+static void count_signal(int number)
+{
+    (void)number;
+}
+
+/* Without care a handler writes into the heap, where oneDNN's product has the stack pointer. */
+TEST(signals_do_not_write_into_memory)
+{
+    enum { rows = 8, columns = 61, depth = 400, times = 30000 };
+    struct sigaction before, action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+    float *a = filled(rows * depth, 1), *b = filled(depth * columns, 2);
+    float *c = filled(rows * columns, 3);
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    for (int i = 0; i < times; i++) {
+        struct tdmi_onednn_product p = {rows,  columns, depth, i % 2 == 1, i % 4 > 1, false,
+                                        false, a,       b,     c,          NULL};
+        assert_true(multiply(&p));
+    }
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    free(a);
+    free(b);
+    free(c);
 }
 
 TEST(products_follow_their_formula)

@@ -310,9 +310,9 @@ static tdm_status open_conv(const struct tdmi_onednn_conv_desc *desc, tdmi_onedn
     TDMI_TRY(TDMI_NEW(made, 1, err));
     made->desc = *desc;
     maker.conv = made;
-    int before = tdmi_onednn_threads_enter();
+    const struct tdmi_onednn_before before = tdmi_onednn_enter();
     tdm_status status = make(&maker, err);
-    tdmi_onednn_threads_leave(before);
+    tdmi_onednn_leave(&before);
     TDM_TRY(status, err, "preparing a convolution");
     *conv = tdmi_take(&made);
     return TDM_OK;

@@ -77,9 +77,9 @@ static tdm_status make(int n, bool is_bf16, void **result, tdm_error *err)
     *result = NULL;
     TDMI_TRY(tdmi_onednn_need_room("matrix products", err));
     TDMI_TRY(TDMI_NEW(product, 1, err));
-    int before = tdmi_onednn_threads_enter();
+    const struct tdmi_onednn_before before = tdmi_onednn_enter();
     tdm_status status = make_product(product, n, is_bf16, err);
-    tdmi_onednn_threads_leave(before);
+    tdmi_onednn_leave(&before);
     TDMI_TRY(status);
     TDMI_TRY(make_matrices(product, n, is_bf16, err));
     *result = tdmi_take(&product);

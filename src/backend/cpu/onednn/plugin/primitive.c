@@ -23,27 +23,29 @@ struct tdmi_onednn_primitive {
     int n_seats;
 };
 
-/* ---- one thread --------------------------------------------------------------------------- */
+/* ---- one thread, no signals --------------------------------------------------------------- */
 
 /* OpenMP as oneDNN brings it; NULL where it was built without. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
 extern int omp_get_max_threads(void) __attribute__((weak));
 
-int tdmi_onednn_threads_enter(void)
+struct tdmi_onednn_before tdmi_onednn_enter(void)
 {
-    int before = 1;
+    struct tdmi_onednn_before before = {.threads = 1};
+    tdmi_signals_block(&before.signals);
     if (omp_set_num_threads && omp_get_max_threads) {
-        before = omp_get_max_threads();
-        if (before != 1)
+        before.threads = omp_get_max_threads();
+        if (before.threads != 1)
             omp_set_num_threads(1);
     }
     return before;
 }
 
-void tdmi_onednn_threads_leave(int before)
+void tdmi_onednn_leave(const struct tdmi_onednn_before *before)
 {
-    if (before != 1)
-        omp_set_num_threads(before);
+    if (before->threads != 1)
+        omp_set_num_threads(before->threads);
+    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
 }
 
 /* ---- making ------------------------------------------------------------------------------- */
@@ -106,9 +108,9 @@ tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
     for (int i = 0; i < n_arguments; i++)
         if (arguments[i].layout)
             made->places[made->n_arguments++] = i;
-    int before = tdmi_onednn_threads_enter();
+    const struct tdmi_onednn_before before = tdmi_onednn_enter();
     dnnl_status_t code = dnnl_primitive_create(&made->primitive, plan);
-    tdmi_onednn_threads_leave(before);
+    tdmi_onednn_leave(&before);
     TDMI_ONEDNN_TRY("a primitive", code);
     TDMI_ONEDNN_TRY("a primitive", dnnl_primitive_desc_query(plan, dnnl_query_engine, 0, &engine));
     for (int i = 0; i < made->n_seats; i++)
@@ -158,11 +160,11 @@ bool tdmi_onednn_primitive_run(tdmi_onednn_primitive *primitive, const void *con
         code = dnnl_memory_set_data_handle(
             seat->arguments[i].memory,
             (void *)(uintptr_t)arrays[primitive->places[i]]); /* outputs are the caller's own */
-    int before = tdmi_onednn_threads_enter();
+    const struct tdmi_onednn_before before = tdmi_onednn_enter();
     if (code == dnnl_success)
         code = dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_arguments,
                                       seat->arguments);
-    tdmi_onednn_threads_leave(before);
+    tdmi_onednn_leave(&before);
     atomic_store_explicit(&seat->is_taken, false, memory_order_release);
     return code == dnnl_success;
 }

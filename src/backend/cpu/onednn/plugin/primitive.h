@@ -12,6 +12,7 @@
 
 #include "backend/cpu/onednn/library.h"
 #include "base/scope.h"
+#include "base/system/signals.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -66,9 +67,15 @@ TDMI_ONEDNN_RELEASE(dnnl_post_ops_t, dnnl_post_ops_destroy)
 
 size_t tdmi_onednn_scratch_bytes(const_dnnl_primitive_desc_t plan);
 
-/* Primitives are for as many threads as there are when they are made: one, between these two. */
-int tdmi_onednn_threads_enter(void);
-void tdmi_onednn_threads_leave(int before);
+/* Between these two there is one thread, because primitives are for as many as there are when they
+ * are made, and no signal reaches this thread: while oneDNN's product runs, the stack pointer is
+ * inside an array of the heap, and a handler would write behind it. */
+struct tdmi_onednn_before {
+    int threads;
+    sigset_t signals;
+};
+struct tdmi_onednn_before tdmi_onednn_enter(void);
+void tdmi_onednn_leave(const struct tdmi_onednn_before *before);
 
 /* Entries of the library's table. */
 extern const struct tdmi_onednn_conv_table tdmi_onednn_convs;

@@ -27,10 +27,10 @@ static dnnl_status_t multiply_all(const struct tdmi_onednn_product *product)
     if (!tdmi_memory_has_room(is_made ? TDMI_ONEDNN_ROOM_TO_RUN : TDMI_ONEDNN_ROOM_TO_MAKE))
         return dnnl_out_of_memory;
     dnnl_status_t code = dnnl_success;
-    int before = tdmi_onednn_threads_enter();
+    const struct tdmi_onednn_before before = tdmi_onednn_enter();
     for (int i = 0; i < product->rows && code == dnnl_success; i += step)
         code = multiply(product, i, step);
-    tdmi_onednn_threads_leave(before);
+    tdmi_onednn_leave(&before);
     if (code == dnnl_success && product->made_for && !is_made)
         atomic_store_explicit(product->made_for, sizes, memory_order_relaxed);
     return code;
