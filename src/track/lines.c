@@ -151,7 +151,8 @@ tdm_status tdmi_lines_cut(tdmi_lines *lines, struct tdmi_lines_end end, tdm_erro
         tdm_log(TDM_LOG_WARNING, "%s: %zu damaged lines are left out", lines->path, n_damaged);
     TDMI_TRY(tdmi_text_status(&kept, err));
     if (kept.length_bytes != n_bytes)
-        TDMI_TRY(tdmi_file_write(lines->path, tdmi_text_string(&kept), kept.length_bytes, err));
+        TDMI_TRY(tdmi_file_write_in_folder(lines->path, tdmi_text_string(&kept), kept.length_bytes,
+                                           err));
     tdmi_close_at(&lines->file); /* it may be another file now */
     lines->file = -1;
     return TDM_OK;

@@ -41,6 +41,12 @@ expect_same 6 "$(wc -l <build/build.log | tr -d ' ')" "the log has every line"
 expect_true "by Ninja, where it is" grep -q '=Ninja$' build/CMakeCache.txt
 expect_exit 0 tools/build release
 expect_true "without a target, all is built" grep -q -- '--target all' calls.txt
+mkdir -p .deps
+echo 'CMAKE_GENERATOR:INTERNAL=Unix Makefiles' >build/CMakeCache.txt
+touch -d 'next minute' .deps/stamp
+expect_exit 0 tools/build release
+expect_true "a folder stays with the one that it was made for" grep -q '=Unix Makefiles$' build/CMakeCache.txt
+rm .deps/stamp
 FAKE_STATUS=2
 export FAKE_STATUS
 expect_exit 1 tools/build release product

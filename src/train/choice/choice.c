@@ -46,11 +46,11 @@ static void announce_probe(const struct tdmi_session *session, const char *model
                            const char *at_hand)
 {
     const tdm_sink *sink = &session->record.sink;
-    const double seconds = measure_probe(session, model, at_hand);
     const int64_t n = tdmi_source_items(session->data.source);
     char text[300], time[TDMI_DURATION_BYTES], about[80] = "";
     if (!sink->event)
         return;
+    const double seconds = measure_probe(session, model, at_hand);
     if (seconds > 0.0)
         snprintf(about, sizeof about, ", which takes about %s", tdmi_estimate_words(seconds, time));
     snprintf(text, sizeof text,

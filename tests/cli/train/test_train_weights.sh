@@ -93,7 +93,7 @@ expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train others -o runs/probed $options
 expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right, .* and mobilenetv2-notop [0-9]+; the training takes about '
 expect_stderr_matches '^a probe decides whether convnet7 from scratch or mobilenetv2-notop suits these images: it trains both on 24 of them, which takes about [0-9]+ s$'
 announced='s/.*; the training takes about \([0-9]*\) s, of which the probe took \([0-9]*\) s (.*/\1 - \2/p'
-expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err")))" -ge 0
+expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err" | grep . || echo -1)))" -ge 0
 expect_true "and so has the time of the result" python3 -c '
 import json, sys
 told = next(line["text"] for line in map(json.loads, open("runs/probed/metrics.jsonl")) if "probe took" in line.get("text", ""))
