@@ -202,12 +202,12 @@ static tdm_status one_argument_more(const struct tdmi_settings *settings, int ta
     const struct tdmi_command *command = settings->command;
     const char *found = settings->arguments[taken];
     char word[60], use[160], hint[200] = "";
-    const size_t length = strcspn(found, "=");
+    const size_t length = strcspn(found, "="); /* a letter is an option's only behind a dash */
     if (found[length] == '=' && length < sizeof word) {
         snprintf(word, sizeof word, "%.*s", (int)length, found);
         if (tdmi_option_find(command->options, word))
             snprintf(hint, sizeof hint, "; options have two dashes: --%s", word);
-        else if (*tdmi_hint(command, word, use, sizeof use))
+        else if (length > 1 && *tdmi_hint(command, word, use, sizeof use))
             snprintf(hint, sizeof hint, "; %s", use);
     }
     return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %d argument%s; found one more: '%.100s'%s",

@@ -30,8 +30,9 @@ expect_exit 0 "$TANDEM" train sound "$@" -o accepted --strict --json
 cp -r sound strange
 echo 'not an image' >"strange/$class/words.jpg"
 expect_exit 3 "$TANDEM" train strange "$@" -o early --strict
-expect_stderr_matches "left out: '.*words\.jpg': it is text that begins with 'not an image'"
-expect_stderr_matches '1 image of strange cannot be read, and --strict is on; the warnings above name it$'
+expect_stderr_matches "unreadable: '.*words\.jpg': it is text that begins with 'not an image'"
+expect_stderr_matches "1 image of strange cannot be read, and --strict is on: '.*words\.jpg': it is text that"
+expect_same 0 "$(grep -c 'left out' "$err")" "nothing is left out"
 expect_same 0 "$(grep -c 'for training' "$err")" "nothing was split"
 expect_exit 0 "$TANDEM" train strange "$@" -o late --json
 expect_same 1 "$(json_value skipped)" "without --strict it is skipped"

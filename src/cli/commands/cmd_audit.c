@@ -109,7 +109,7 @@ static void print_empty_classes(struct tdmi_output *out, const struct tdm_audit 
         else
             tdmi_print(out, "  class '%s' has no image that can be read, of %lld", class->name,
                        (long long)class->n);
-        tdmi_print(out, ": train needs some; add images or remove the class\n");
+        tdmi_print(out, ": train cannot learn it; add images or remove the class\n");
     }
     if (n > show)
         tdmi_print(out, "  … and %d more classes without images\n", n - show);

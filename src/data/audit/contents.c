@@ -99,7 +99,7 @@ static tdm_status look_inside(const tdmi_text *text, const char *path, tdm_error
     return tdmi_image_find_decoder(facts.format, err);
 }
 
-/* problem: why the image is left out; code TDM_OK where it is not. */
+/* problem: why the image is unreadable; code TDM_OK where it is not. */
 static tdm_status read_bytes(const struct reading *reading, int64_t index, tdmi_text *text,
                              tdm_error *problem, tdm_error *err)
 {
@@ -136,9 +136,9 @@ static bool is_named(const char *why, const char *path)
     return false;
 }
 
-/* The first images left out are read once more for the reason. */
-static tdm_status list_left_out(const struct reading *reading, const tdmi_contents *contents,
-                                tdmi_text *lines, tdm_error *err)
+/* The first unreadable images are read once more for the reason. */
+static tdm_status list_unreadable(const struct reading *reading, const tdmi_contents *contents,
+                                  tdmi_text *lines, tdm_error *err)
 {
     int64_t n = 0;
     for (int64_t i = reading->part.first; i < reading->part.end && n < WARNINGS; i++) {
@@ -160,17 +160,18 @@ static tdm_status list_left_out(const struct reading *reading, const tdmi_conten
     return tdmi_text_status(lines, err);
 }
 
-void tdmi_contents_log(const tdmi_text *left_out, int64_t n_unreadable)
+void tdmi_contents_log(const tdmi_text *unreadable, int64_t n_unreadable, bool is_strict)
 {
+    const char *words = is_strict ? "unreadable" : "left out";
     int64_t n = 0;
-    const char *line = tdmi_text_string(left_out);
+    const char *line = tdmi_text_string(unreadable);
     for (; *line && n < WARNINGS; n++) {
         const int length = (int)strcspn(line, "\n");
-        tdm_log(TDM_LOG_WARNING, "left out: %.*s", length, line);
+        tdm_log(TDM_LOG_WARNING, "%s: %.*s", words, length, line);
         line += length + 1;
     }
     if (n_unreadable > n)
-        tdm_log(TDM_LOG_WARNING, "and %lld more are left out", (long long)(n_unreadable - n));
+        tdm_log(TDM_LOG_WARNING, "and %lld more are %s", (long long)(n_unreadable - n), words);
 }
 
 tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
@@ -184,23 +185,23 @@ tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source 
 }
 
 static tdm_status read_all(struct reading *reading, tdmi_pool *pool, const char *what,
-                           tdm_sink sink, tdmi_contents *contents, tdmi_text *left_out,
+                           tdm_sink sink, tdmi_contents *contents, tdmi_text *unreadable,
                            tdm_error *err)
 {
     TDMI_TRY(tdmi_sweep_run(&(struct tdmi_sweep){reading->source, what, read_one, reading, sink},
                             pool, err));
     for (int64_t i = reading->part.first; i < reading->part.end; i++)
         contents->n_unreadable += contents->hashes[i] == 0;
-    return list_left_out(reading, contents, left_out, err);
+    return list_unreadable(reading, contents, unreadable, err);
 }
 
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err)
 {
     const struct tdmi_contents_part all = {.end = tdmi_source_items(source)};
-    TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
-    TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, &left_out, err));
-    tdmi_contents_log(&left_out, contents->n_unreadable);
+    TDMI_AT_END(tdmi_text_release) tdmi_text unreadable = {0};
+    TDMI_TRY(tdmi_contents_read_part(source, all, pool, what, sink, contents, &unreadable, err));
+    tdmi_contents_log(&unreadable, contents->n_unreadable, false);
     const tdm_status status = TDM_WRAP(err, tdmi_contents_check(contents, source, err),
                                        "cannot read the images of '%s'", tdmi_source_path(source));
     if (status != TDM_OK)
@@ -210,7 +211,7 @@ tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const 
 
 tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
                                    tdmi_pool *pool, const char *what, tdm_sink sink,
-                                   tdmi_contents *contents, tdmi_text *left_out, tdm_error *err)
+                                   tdmi_contents *contents, tdmi_text *unreadable, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) tdmi_text *texts = NULL;
     const int threads = tdmi_pool_threads(pool);
@@ -219,8 +220,9 @@ tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_conten
     TDMI_TRY(TDMI_NEW(texts, threads, err));
     TDMI_TRY(TDMI_NEW(contents->hashes, contents->n_items, err));
     struct reading reading = {source, part, contents->hashes, texts};
-    tdm_status status = TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, left_out, err),
-                                 "cannot read the images of '%s'", tdmi_source_path(source));
+    tdm_status status =
+        TDM_WRAP(err, read_all(&reading, pool, what, sink, contents, unreadable, err),
+                 "cannot read the images of '%s'", tdmi_source_path(source));
     for (int i = 0; i < threads; i++)
         tdmi_text_release(&texts[i]);
     if (status != TDM_OK)

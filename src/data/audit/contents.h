@@ -33,8 +33,8 @@ typedef struct tdmi_contents { /* start from a zeroed object */
 tdm_status tdmi_contents_read(const tdmi_source *source, tdmi_pool *pool, const char *what,
                               tdm_sink sink, tdmi_contents *contents, tdm_error *err) TDM_MUST_USE;
 /* The same of the items [first, end) only; the hashes of the others stay 0, and n_unreadable counts
- * the part. Nothing is logged: left_out gets a line for each of the first 20 unreadable ones, to be
- * given to tdmi_contents_log. */
+ * the part. Nothing is logged: unreadable gets a line for each of the first 20 unreadable ones, to
+ * be given to tdmi_contents_log. */
 struct tdmi_contents_part {
     int64_t first, end;
     bool is_strict; /* unreadable is also what no decoder takes, as far as the bytes that are read
@@ -42,10 +42,11 @@ struct tdmi_contents_part {
 };
 tdm_status tdmi_contents_read_part(const tdmi_source *source, struct tdmi_contents_part part,
                                    tdmi_pool *pool, const char *what, tdm_sink sink,
-                                   tdmi_contents *contents, tdmi_text *left_out,
+                                   tdmi_contents *contents, tdmi_text *unreadable,
                                    tdm_error *err) TDM_MUST_USE;
-/* Warns of the first 20 lines, and says how many of n_unreadable images have none. */
-void tdmi_contents_log(const tdmi_text *left_out, int64_t n_unreadable);
+/* Warns of the first 20 lines, and says how many of n_unreadable images have none. is_strict: they
+ * are refused, so they are not said to be left out. */
+void tdmi_contents_log(const tdmi_text *unreadable, int64_t n_unreadable, bool is_strict);
 /* TDM_E_INPUT when too many images of one file are unreadable. */
 tdm_status tdmi_contents_check(const tdmi_contents *contents, const tdmi_source *source,
                                tdm_error *err) TDM_MUST_USE;

@@ -48,6 +48,16 @@ static bool is_text(const char *bytes, size_t n)
     return true;
 }
 
+/* Pages need not be UTF-8, so behind '<' only control characters are none. */
+static bool is_markup(const char *text, size_t n)
+{
+    const size_t end = n < TEXT_BYTES ? n : TEXT_BYTES;
+    for (size_t at = 0; at < end; at++)
+        if (((uint8_t)text[at] < ' ' && !is_blank(text[at])) || text[at] == 127)
+            return false;
+    return text[0] == '<';
+}
+
 /* Length of the first line, or of its part that a message shows. */
 static size_t shown_of(const char *text, size_t n)
 {
@@ -59,27 +69,56 @@ static size_t shown_of(const char *text, size_t n)
     return at;
 }
 
+/* The opening brace alone may as well begin a program or a template. */
+static bool is_json(const char *text, size_t n)
+{
+    size_t at = 1;
+    if (n == 0 || (text[0] != '{' && text[0] != '['))
+        return false;
+    while (at < n && is_blank(text[at]))
+        at++;
+    return at < n && memchr("\"{[}]", text[at], 5) != NULL;
+}
+
+/* The word within what is looked at: a drawing or page may begin with comments. */
+static bool holds(const char *text, size_t n, const char *word)
+{
+    const size_t end = n < TEXT_BYTES ? n : TEXT_BYTES;
+    for (size_t at = 0; at < end; at++)
+        if (begins_with(text + at, end - at, word))
+            return true;
+    return false;
+}
+
+enum kind { PAGE, DRAWING, XML, JSON, PLAIN };
+
+static enum kind kind_of(const char *text, size_t n)
+{
+    const bool is_xml = begins_with(text, n, "<?xml");
+    const bool has_prologue = is_xml || begins_with(text, n, "<!--");
+    if (begins_with(text, n, "<svg") || begins_with(text, n, "<!doctype svg") ||
+        (has_prologue && holds(text, n, "<svg")))
+        return DRAWING;
+    if (begins_with(text, n, "<html") || begins_with(text, n, "<!doctype html") ||
+        (has_prologue && holds(text, n, "<html")))
+        return PAGE;
+    return is_xml ? XML : is_json(text, n) ? JSON : PLAIN;
+}
+
 static tdm_status refuse_text(const char *text, size_t n, tdm_error *err)
 {
-    static const struct {
-        const char *begins, *words;
-        bool is_message; /* a server may have sent it in place of the image */
-    } kinds[] = {
-        {"<!doctype html", "a web page: ", true},
-        {"<html", "a web page: ", true},
-        {"<svg", "an SVG drawing: ", false},
-        {"<?xml", "XML: ", true},
-        {"{", "JSON: ", true},
-        {"", "", false},
+    static const char *const words[] = {
+        [PAGE] = "a web page: ",
+        [DRAWING] = "an SVG drawing: ",
+        [XML] = "XML: ",
+        [JSON] = "JSON: ",
+        [PLAIN] = "",
     };
     const size_t shown = shown_of(text, n);
-    size_t kind = 0;
-    while (!begins_with(text, n, kinds[kind].begins))
-        kind++;
-    return TDM_FAIL(err, TDM_E_INPUT, "it is %stext that begins with '%.*s'%s", kinds[kind].words,
-                    (int)shown, text,
-                    kinds[kind].is_message
-                        ? ", perhaps an error message that was saved in place of the image"
+    const enum kind kind = kind_of(text, n);
+    return TDM_FAIL(
+        err, TDM_E_INPUT, "it is %stext that begins with '%.*s'%s", words[kind], (int)shown, text,
+        kind != DRAWING ? ", perhaps an error message that was saved in place of the image"
                         : "; " ACCEPTED);
 }
 
@@ -134,7 +173,7 @@ tdm_status tdmi_codec_refuse_unknown(const uint8_t *bytes, size_t length_bytes, 
     const char *stranger = stranger_of(text, length_bytes);
     const size_t margin = margin_of(text, length_bytes);
     if (stranger == NULL && margin < length_bytes &&
-        (text[margin] == '<' || is_text(text, length_bytes)))
+        (is_markup(text + margin, length_bytes - margin) || is_text(text, length_bytes)))
         return refuse_text(text + margin, length_bytes - margin, err);
     return refuse_bytes(bytes, length_bytes, stranger, err);
 }

@@ -83,14 +83,17 @@ struct tdmi_augmentation tdmi_augmentation_for(const struct tdmi_look *look,
              : is_mirrored                              ? "flip"
                                                         : "none");
     if (sided)
-        snprintf(it.reason, sizeof it.reason,
-                 "the images seem to be photos, not mirrored because class '%.60s' tells left from "
-                 "right",
-                 sided);
+        snprintf(
+            it.reason, sizeof it.reason,
+            "the images seem to be photos; they are not mirrored, since class '%.60s' tells left "
+            "from right",
+            sided);
     else
-        snprintf(it.reason, sizeof it.reason, "the images seem to be photos%s",
-                 is_mirrored ? ""
-                             : ", not mirrored because the class names are numbers or letters");
+        snprintf(
+            it.reason, sizeof it.reason, "the images seem to be photos%s",
+            is_mirrored
+                ? ""
+                : "; they are not mirrored, since the class names stand for numbers or letters");
     return it;
 }
 

@@ -148,15 +148,20 @@ static tdm_status report_split(struct tdmi_session *session,
     return report_unvalidated(session, err);
 }
 
+/* Names the first itself: --quiet hides the warnings, and the object of --json has none. */
 static tdm_status refuse_unreadable(const struct tdm_train_options *options, int64_t n,
-                                    tdm_error *err)
+                                    const tdmi_text *unreadable, tdm_error *err)
 {
+    const char *first = tdmi_text_string(unreadable);
+    char more[40] = "";
     if (n == 0 || !options->strict)
         return TDM_OK;
-    return TDM_FAIL(
-        err, TDM_E_INPUT,
-        "%lld image%s of %s cannot be read, and --strict is on; the warnings above name %s",
-        (long long)n, n == 1 ? "" : "s", options->source, n == 1 ? "it" : "them");
+    if (n > 1 && *first)
+        snprintf(more, sizeof more, "; and %lld more", (long long)n - 1);
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "%lld image%s of %s cannot be read, and --strict is on%s%.*s%s", (long long)n,
+                    n == 1 ? "" : "s", options->source, *first ? ": " : "",
+                    (int)strcspn(first, "\n"), first, more);
 }
 
 tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
@@ -165,9 +170,11 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_run_record *record = &session->record;
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
-    TDM_TRY(tdmi_ranks_read_contents(session, err), err, "splitting %s", options->source);
+    TDMI_AT_END(tdmi_text_release) tdmi_text unreadable = {0};
+    TDM_TRY(tdmi_ranks_read_contents(session, &unreadable, err), err, "splitting %s",
+            options->source);
     const int64_t n_unreadable = data->contents.n_unreadable;
-    TDMI_TRY(refuse_unreadable(options, n_unreadable, err));
+    TDMI_TRY(refuse_unreadable(options, n_unreadable, &unreadable, err));
     TDM_TRY(tdmi_split_make(data->source, &data->contents,
                             (struct tdmi_split_options){
                                 .train_fraction = options->train_fraction,

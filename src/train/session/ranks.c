@@ -449,27 +449,27 @@ static tdm_status complete(struct tdmi_session *session, void *values, size_t wi
     return tdmi_comm_complete(session->compute.comm, values, firsts, err);
 }
 
-tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err)
+tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdmi_text *unreadable,
+                                    tdm_error *err)
 {
     struct tdmi_train_data *data = &session->data;
     const int64_t n = tdmi_source_items(data->source);
     struct tdmi_contents_part part = {0, n, session->config.options.strict};
-    TDMI_AT_END(tdmi_text_release) tdmi_text left_out = {0};
     tdmi_ranks_part_of(session, n, &part.first, &part.end);
     if (tdmi_ranks_world(session) > 1)
         TDMI_TRY(compare_source(session, err));
     TDMI_TRY(tdmi_contents_read_part(
         data->source, part, session->compute.pool, "reading every image once to split by content",
-        tdmi_track_as_sink(session->record.track), &data->contents, &left_out, err));
+        tdmi_track_as_sink(session->record.track), &data->contents, unreadable, err));
     if (tdmi_ranks_world(session) > 1) {
         TDMI_TRY(complete(session, data->contents.hashes, sizeof *data->contents.hashes, n, err));
-        TDMI_TRY(tdmi_ranks_gather_text(session, &left_out, err));
+        TDMI_TRY(tdmi_ranks_gather_text(session, unreadable, err));
         data->contents.n_unreadable = 0;
         for (int64_t i = 0; i < n; i++)
             data->contents.n_unreadable += data->contents.hashes[i] == 0;
     }
     if (!tdmi_ranks_is_follower(session))
-        tdmi_contents_log(&left_out, data->contents.n_unreadable);
+        tdmi_contents_log(unreadable, data->contents.n_unreadable, part.is_strict);
     return tdmi_contents_check(&data->contents, data->source, err);
 }
 

@@ -60,8 +60,10 @@ tdm_status tdmi_ranks_share_beside(struct tdmi_session *session, const tdmi_weig
 tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_there,
                                        tdm_error *err) TDM_MUST_USE;
-/* Reads the contents of a part of the images; all ranks get the hashes of all. */
-tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* Reads the contents of a part of the images; all ranks get the hashes of all. unreadable gets the
+ * lines of tdmi_contents_read_part: of all images on rank 0, of their part on others. */
+tdm_status tdmi_ranks_read_contents(struct tdmi_session *session, tdmi_text *unreadable,
+                                    tdm_error *err) TDM_MUST_USE;
 
 /* ---- batches --------------------------------------------------------------------------------- */
 

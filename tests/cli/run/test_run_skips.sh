@@ -43,7 +43,7 @@ same "stopped within the first epoch" --model lenet5 --steps 2 --batch 24 --spli
 same "a head on stored features" --weights base --freeze base --epochs 2 --batch 24
 
 expect_exit 3 "$TANDEM" run -n 2 -- train pictures -o strict --model lenet5 --strict
-expect_stderr_matches 'the warnings above name them'
+expect_stderr_matches 'images of pictures cannot be read, and --strict is on: .*; and [1-9][0-9]* more'
 
 # ---- a rank without memory -----------------------------------------------------------------
 

@@ -36,7 +36,10 @@ gone=$(find torn -type f | head -n 1)
 rm "$gone"
 ln -s nowhere "$gone"
 expect_exit 3 "$TANDEM" train torn -o strict --strict --epochs 1
-expect_stderr_matches '1 image of torn cannot be read, and --strict is on; the warnings above name it$'
+expect_stderr_matches "1 image of torn cannot be read, and --strict is on: .*${gone#torn/}.*No such file"
+expect_exit 3 "$TANDEM" train torn -o strict --strict --epochs 1 --quiet
+expect_same 0 "$(grep -c warning "$err")" "no warning, so the error names the file"
+expect_stderr_matches "strict is on: .*${gone#torn/}"
 expect_exit 3 "$TANDEM" train pictures -o no --fraction 0.01
 expect_stderr_matches '\-\-fraction 0.01 leaves every class only one distinct image; use a larger one$'
 

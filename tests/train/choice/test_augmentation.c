@@ -26,11 +26,11 @@ TEST(images_are_changed_by_what_they_seem_to_show)
         {&photos, {"cat", "dog", "7"}, 224, "flip", "photos"},
         {&icons, {"cat", "dog", "truck"}, 32, "zoom,flip", "photos"},
         {&photos, {"TurnLeft", "TurnRight", "stop"}, 224, "none", "class 'TurnLeft' tells"},
-        {&photos, {"0", "1", "2"}, 224, "none", "class names are numbers or letters"},
-        {&photos, {"Zero", "one", "nine"}, 224, "none", "class names are numbers or letters"},
+        {&photos, {"0", "1", "2"}, 224, "none", "class names stand for numbers or letters"},
+        {&photos, {"Zero", "one", "nine"}, 224, "none", "class names stand for numbers or letters"},
         {&photos, {"one", "two", "none"}, 224, "flip", "photos"},
-        {&icons, {"00017", "9", "42"}, 32, "zoom", "class names are numbers or letters"},
-        {&icons, {"A", "\xc3\x84", "7"}, 32, "zoom", "class names are numbers or letters"},
+        {&icons, {"00017", "9", "42"}, 32, "zoom", "class names stand for numbers or letters"},
+        {&icons, {"A", "\xc3\x84", "7"}, 32, "zoom", "class names stand for numbers or letters"},
         {&photos, {"stop", "turn-left", "turn-right"}, 224, "none", "class 'turn-left' tells"},
         {&icons, {"stop", "go", "Right turn"}, 32, "zoom", "class 'Right turn' tells"},
         {&digits, {"0", "1", "2"}, 28, "crop:2:0", "shifted and never mirrored"},
@@ -89,10 +89,11 @@ TEST_WITH(a_network_from_scratch_sees_changed_images, set_up, end_with_tree)
     struct heard heard = {""};
     struct tdm_train_options options = by_images(tree, "auto");
     must_train(&options, (tdm_sink){&heard, hear}, NULL);
-    assert_heard(&heard,
-                 "augment: zoom, because the images seem to be photos, not mirrored because the "
-                 "class names are numbers or letters; --augment none switches it off",
-                 true);
+    assert_heard(
+        &heard,
+        "augment: zoom, because the images seem to be photos; they are not mirrored, since "
+        "the class names stand for numbers or letters; --augment none switches it off",
+        true);
     assert_recorded(tree, "auto", "options", "auto");
     assert_recorded(tree, "auto", "data", "zoom:0.8:1:1.1");
     options = by_images(tree, "named");
