@@ -242,6 +242,12 @@ class Training(unittest.TestCase):
             self.assertEqual([one["top"] for one in model.predict(in_memory)], of_files + of_files[1:])
             self.assertEqual([one["top"] for one in model.predict(numpy.stack([colour, colour]))], of_files[:1] * 2)
             self.assertEqual(model.predict(colour, top=1)[0]["top"], of_files[0][:1])
+            names = numpy.array(["colour.ppm", "grey.pgm"])
+            self.assertEqual([one["path"] for one in model.predict(names)], ["colour.ppm", "grey.pgm"])
+            self.assertEqual([one["top"] for one in model.predict(names.astype(object))], of_files)
+            content = pathlib.Path("colour.ppm").read_bytes()
+            for one in (content, bytearray(content), memoryview(content)):
+                self.assertEqual([one["top"] for one in model.predict(one)], of_files[:1])
             with self.assertRaisesRegex(tandem.Error, "no path of an image"):
                 model.predict([])
             for wrong, words in ((["colour.ppm", colour], "one kind"), (colour / 255, "float64 of shape"),
@@ -266,6 +272,21 @@ class Training(unittest.TestCase):
             self.assertEqual(tandem.predict("run", image)[0]["top"], expected)
             self.assertEqual(tandem.predict("run", [image, image])[1]["top"], expected)
 
+    @unittest.skipUnless(importlib.util.find_spec("PIL"), "no Pillow")
+    def test_images_of_pillow_have_any_mode(self):
+        from PIL import Image
+        colour = Image.fromarray(numpy.random.default_rng(3).integers(0, 256, (20, 30, 3), numpy.uint8))
+        grey = Image.fromarray(numpy.arange(600, dtype=numpy.int32).reshape(20, 30) * 100)
+        with tandem.Model("run", threads=1) as model:
+            for image in (colour.convert("CMYK"), colour.convert("YCbCr"), colour.convert("HSV"),
+                          colour.convert("F"), colour.convert("RGBA").convert("RGBa"), colour.convert("RGBX")):
+                expected = model.predict(image.convert("RGB"))[0]["top"]
+                self.assertEqual(model.predict(image)[0]["top"], expected, image.mode)
+            grey.save("grey16.png")
+            self.assertEqual(model.predict(grey)[0]["top"], model.predict("grey16.png")[0]["top"])
+            with self.assertRaisesRegex(tandem.UsageError, "image of Pillow, RGB of 0 x 3, that"):
+                model.predict(Image.new("RGB", (0, 3)))
+
     def test_a_forked_process_opens_models_of_its_own(self):
         paths = sorted(str(path) for path in pathlib.Path("pictures").rglob("*.jpg"))[:3]
         with tandem.Model("run", threads=2) as model:
@@ -282,6 +303,19 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(tandem.UsageError, "no option format; use form$"):
                 model.export("model.onnx", format="onnx")
         self.assertEqual(*[pathlib.Path(name).read_bytes() for name in ("model.onnx", "expected.onnx")])
+
+    def test_none_is_no_path(self):
+        with tandem.Model("run") as model:
+            for function, arguments, name in ((tandem.Model, [None], "path"), (tandem.Loader, [None], "source"),
+                                              (tandem.predict, [None, "pictures"], "model"),
+                                              (tandem.evaluate, ["run", None], "source"),
+                                              (model.evaluate, [None], "source"), (model.export, [None], "path")):
+                with self.assertRaisesRegex(tandem.UsageError, f"^option {name} is None; a path is accepted$"):
+                    function(*arguments)
+            with self.assertRaisesRegex(tandem.UsageError, "no source of images is given"):
+                model.evaluate("")
+            with self.assertRaisesRegex(tandem.UsageError, "no path of a file is given"):
+                model.export("")
 
     def test_runs_are_those_of_the_command(self):
         tandem.train("pictures", "other/run", epochs=2, split=(0.8, 0.2), **SMALL)
