@@ -91,11 +91,24 @@ class Loader:
                         **dict(zip(("train_fraction", "val_fraction", "test_fraction"), fractions)))
         fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
              quarantine=quarantine, follow=follow)
-        pointer = ctypes.c_void_p()
+        pointer, is_left, lock = ctypes.c_void_p(), False, threading.Lock()
+
+        def work(_sink: Any) -> None:
+            opened = ctypes.c_void_p()
+            call(lib.tdm_loader_open, options, ctypes.byref(opened), reads=source)
+            with lock:
+                if is_left:
+                    lib.tdm_loader_close(opened)
+                else:
+                    pointer.value = opened.value
+
         try:
-            run(lambda _sink: call(lib.tdm_loader_open, options, ctypes.byref(pointer), reads=source))
+            run(work)
         except BaseException:
-            lib.tdm_loader_close(pointer)  # Ctrl-C at its end
+            with lock:
+                is_left = True  # after a second Ctrl-C it may not be open yet
+            if pointer:
+                lib.tdm_loader_close(pointer)
             raise
         self._pointer = pointer
         self._process = os.getpid()

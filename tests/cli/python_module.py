@@ -24,7 +24,7 @@ from unittest import mock
 import numpy
 
 import tandem
-from tandem import _declarations, _library, _names, _work
+from tandem import _declarations, _library, _loader, _names, _work
 
 TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
 COMPILER = os.environ.get("CC", "cc")
@@ -168,6 +168,44 @@ class Batches(unittest.TestCase):
                 tandem.Loader("pictures", **wrong)
         with self.assertRaises(TypeError):
             tandem.Loader("pictures", shufle=True)
+
+    def test_a_loader_that_nobody_waits_for_is_closed(self):
+        closed, is_left = [], threading.Event()
+        really_open, really_close = _library.lib.tdm_loader_open, _library.lib.tdm_loader_close
+        threads = []
+
+        def open_late(*arguments):
+            self.assertTrue(is_left.wait(60))
+            return really_open(*arguments)
+
+        def close(pointer):
+            closed.append(bool(pointer))
+            really_close(pointer)
+
+        def leave_early(work):  # as at a second Ctrl-C
+            threads.append(threading.Thread(target=work, args=(None,)))
+            threads[0].start()
+            raise KeyboardInterrupt
+
+        def leave_late(work):  # as at a Ctrl-C after the library's answer
+            is_left.set()
+            work(None)
+            raise KeyboardInterrupt
+
+        with mock.patch.object(_library.lib, "tdm_loader_open", open_late), \
+                mock.patch.object(_library.lib, "tdm_loader_close", close):
+            with mock.patch.object(_loader, "run", leave_early), self.assertRaises(KeyboardInterrupt):
+                tandem.Loader("pictures", size=8)
+            self.assertEqual(closed, [])
+            is_left.set()
+            threads[0].join()
+            self.assertEqual(closed, [True])
+            with mock.patch.object(_loader, "run", leave_late), self.assertRaises(KeyboardInterrupt):
+                tandem.Loader("pictures", size=8)
+            self.assertEqual(closed, [True, True])
+            with self.assertRaises(tandem.NotFoundError):
+                tandem.Loader("nowhere")
+            self.assertEqual(closed, [True, True])
 
     def test_a_loader_shows_itself_and_stays_in_its_process(self):
         loader = tandem.Loader("pictures", part="train", split=(0.8, 0.2), batch=numpy.int64(32), size=8)
@@ -624,11 +662,11 @@ class Ends(unittest.TestCase):
     def test_by_more_ctrl_c_than_can_wait(self):
         program = ("from tandem import _work\nimport signal\n"
                    "def interrupt():\n"
-                   "    for _ in range(3):\n"
+                   "    for _ in range(200):\n"  # the third of a quiet machine is enough
                    "        time.sleep(0.4)\n"
                    "        os.kill(os.getpid(), signal.SIGINT)\n"
                    "threading.Thread(target=interrupt, daemon=True).start()\n"
-                   "_work.run(lambda _sink: time.sleep(60))")
+                   "_work.run(lambda _sink: time.sleep(200))")
         self.end(program, -signal.SIGINT, "KeyboardInterrupt")
 
 
