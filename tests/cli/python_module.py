@@ -539,7 +539,7 @@ class Failures(unittest.TestCase):
                                (dict(out=["a"]), "^option out is of type list; a path is accepted$"),
                                (dict(bn="all"), "option bn is 'all'; shard, batch or frozen"),
                                (dict(split=(0.9, 0.3)), "option split is 0.9,0.3"),
-                               (dict(unfreeze_layers=2), "option unfreeze_layers is 2, .*: unfreeze N, ")):
+                               (dict(unfreeze_layers=2), "option unfreeze_layers is 2, .*: unfreeze=N, ")):
             with self.assertRaisesRegex(tandem.UsageError, words) as raised:
                 tandem.train("pictures", **{"out": "none", **options})
             self.assertEqual(raised.exception.code, "USAGE")
@@ -573,6 +573,25 @@ class Failures(unittest.TestCase):
                              ['use optimizer="adam:beta1=0.9,beta2=0.999"', "use out=RUN resume=True",
                               "use batch=N (memory follows shard, not the batch)",
                               "use one folder for each class in source"])
+
+    def test_options_in_sentences_are_assignments(self):
+        for text, expected in (
+                ("with --weights mobilenetv2-notop --fetch (9 MB) it starts",
+                 'with weights="mobilenetv2-notop", fetch=True (9 MB) it starts'),
+                ("; --augment none switches it off", '; augment="none" switches it off'),
+                ("--unfreeze 2 --bn frozen --epochs 10 trains", 'unfreeze=2, bn="frozen", epochs=10 trains'),
+                ("use --lr 1e-05, not 0.1; --resume continues", "use lr=1e-05, not 0.1; resume continues"),
+                ("a test (--split 0.8,0.1,0.1) is", "a test (split=(0.8, 0.1, 0.1)) is"),
+                ("one of --epochs, --steps and --minutes must", "one of epochs, steps and minutes must"),
+                ("option --weight-decay is -0.5; --weights gives", "option weight_decay is -0.5; weights gives"),
+                ("such as --augment flip, or leave --views out", "such as augment flip, or leave views out"),
+                ("--model NAME (tandem train --help lists them)", "model=NAME (tandem train --help lists them)"),
+                ("after tandem weights fetch x (9 MB), or with --fetch, it", "after tandem weights fetch x (9 MB), or "
+                 "with fetch=True, it"),
+                ("  tandem train photos --fetch", "  tandem train photos --fetch"),
+                ("the file of 'tandem train x --trace' is", "the file of 'tandem train x --trace' is"),
+                ("give another -o", "give another out")):
+            self.assertEqual(_names.spelled(text), expected)
 
     def test_what_is_not_there_is_a_file_not_found(self):
         for function, arguments in ((tandem.train, ["nowhere", "none"]), (tandem.Loader, ["nowhere"]),
