@@ -302,7 +302,8 @@ stop_flag = StopFlag()
 
 def spelled_path(name: str, path: Any) -> str:
     if not isinstance(path, (str, os.PathLike)):
-        raise UsageError(f"option {name} is of type {type(path).__name__}; a path is accepted")
+        found = "None" if path is None else f"of type {type(path).__name__}"
+        raise UsageError(f"option {name} is {found}; a path is accepted")
     return os.fspath(path)
 
 

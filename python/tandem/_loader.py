@@ -9,8 +9,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Tuple, TypedDict
 
 from . import _declarations as c
-from ._library import (Path, UsageError, call, decode, fill, keywords, lib, part as part_of, sized, spelled_split,
-                       stop_flag)
+from ._library import (Path, UsageError, call, decode, fill, keywords, lib, part as part_of, sized, spelled_path,
+                       spelled_split, stop_flag)
 from ._work import run
 
 if TYPE_CHECKING:
@@ -85,16 +85,30 @@ class Loader:
                  quarantine: Optional[Path] = None, follow: bool = False) -> None:
         self._numpy = _numpy()
         fractions = spelled_split(split) if split is not None else ()
-        options = sized(c.tdm_loader_options, source=source, part=part_of(part), size=size, channels=channels,
-                        batch=batch, is_shuffled=shuffle, seed=seed, augment=augment, threads=threads, memory=memory,
+        options = sized(c.tdm_loader_options, source=spelled_path("source", source), part=part_of(part), size=size,
+                        channels=channels, batch=batch, is_shuffled=shuffle, seed=seed, augment=augment,
+                        threads=threads, memory=memory,
                         **dict(zip(("train_fraction", "val_fraction", "test_fraction"), fractions)))
         fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
              quarantine=quarantine, follow=follow)
-        pointer = ctypes.c_void_p()
+        pointer, is_left, lock = ctypes.c_void_p(), False, threading.Lock()
+
+        def work(_sink: Any) -> None:
+            opened = ctypes.c_void_p()
+            call(lib.tdm_loader_open, options, ctypes.byref(opened), reads=source)
+            with lock:
+                if is_left:
+                    lib.tdm_loader_close(opened)
+                else:
+                    pointer.value = opened.value
+
         try:
-            run(lambda _sink: call(lib.tdm_loader_open, options, ctypes.byref(pointer), reads=source))
+            run(work)
         except BaseException:
-            lib.tdm_loader_close(pointer)  # Ctrl-C at its end
+            with lock:
+                is_left = True  # after a second Ctrl-C it may not be open yet
+            if pointer:
+                lib.tdm_loader_close(pointer)
             raise
         self._pointer = pointer
         self._process = os.getpid()

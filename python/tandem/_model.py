@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple, Ty
 
 from . import _declarations as c
 from ._library import (Error, Path, UsageError, as_object, call, callback, decode, encode, fill, keywords, lib,
-                       part as part_of, plain, sized)
+                       part as part_of, plain, sized, spelled_path)
 from ._work import EventCallback, run
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import PIL.Image
     from numpy.typing import NDArray
 
-Image = Union[str, "os.PathLike[str]", bytes, "PIL.Image.Image", "NDArray[numpy.uint8]"]
+Image = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "PIL.Image.Image", "NDArray[numpy.uint8]"]
 
 
 class Guess(TypedDict):
@@ -69,13 +69,13 @@ class Model:
                  classes: Optional[Path] = None, fit: Optional[str] = None, resample: Optional[str] = None,
                  scale: Optional[str] = None, padding: Optional[str] = None, crop_fraction: float = 0.0,
                  size: int = 0) -> None:
+        self.path = spelled_path("path", path)
         options = sized(c.tdm_model_options, device=device, threads=threads, network=model, classes=classes, fit=fit,
                         resample=resample, scale=scale, padding=padding, crop_fraction=crop_fraction, size=size)
-        self.path = os.fspath(path)
         self._lock = threading.Lock()  # the library's model serves one thread at a time
         self._pointer = ctypes.c_void_p()
         self._process = os.getpid()
-        run(lambda _sink: call(lib.tdm_model_open, encode(path), options, ctypes.byref(self._pointer), reads=path))
+        run(lambda _sink: call(lib.tdm_model_open, encode(self.path), options, ctypes.byref(self._pointer), reads=path))
         self.name: str = decode(lib.tdm_model_name(self._pointer))
         self.classes: Tuple[str, ...] = tuple(decode(lib.tdm_model_class(self._pointer, i))
                                               for i in range(lib.tdm_model_classes(self._pointer)))
@@ -124,8 +124,8 @@ class Model:
         cache   "none", "auto", "encoded", "decoded" or "disk": what is kept of images once read
         image_column, label_column, raw_shape, quarantine, follow   as in train
         """
-        options = sized(c.tdm_evaluate_options, source=source, part=part_of(part), batch=batch, memory=memory,
-                        cache=cache)
+        options = sized(c.tdm_evaluate_options, source=spelled_path("source", source), part=part_of(part), batch=batch,
+                        memory=memory, cache=cache)
         fill(options.how, image_column=image_column, label_column=label_column, raw_shape=raw_shape,
              quarantine=quarantine, follow=follow)
 
@@ -143,9 +143,7 @@ class Model:
     @keywords()
     def predict(self, images: Union[Image, Iterable[Image]], *, top: int = 5) -> List[Prediction]:
         """Classify images; tandem.predict describes the arguments."""
-        is_one = isinstance(images, (str, bytes, os.PathLike)) or _is_pillow(images) or getattr(images, "ndim", 4) < 4
-        is_one = is_one or not hasattr(images, "__iter__")
-        listed: List[Any] = [images] if is_one else list(images)  # type: ignore[arg-type]
+        listed: List[Any] = [images] if _is_one(images) else list(images)  # type: ignore[arg-type]
         is_path = [isinstance(image, (str, os.PathLike)) for image in listed]
         if any(is_path) and not all(is_path):
             raise UsageError("images are paths and images in memory; those of one kind are accepted")
@@ -184,7 +182,7 @@ class Model:
         form        "onnx", "safetensors" or "h5"; None: by the extension of path
         preprocess  onnx: take images as bytes
         """
-        options = sized(c.tdm_export_options, path=path, form=form, preprocess=preprocess)
+        options = sized(c.tdm_export_options, path=spelled_path("path", path), form=form, preprocess=preprocess)
         result = sized(c.tdm_export_result)
 
         def work(_sink: Any) -> None:
@@ -205,20 +203,46 @@ def _prediction(struct: Any) -> Prediction:
     return made
 
 
+_BYTES = (bytes, bytearray, memoryview)
+
+
 def _is_pillow(image: Any) -> bool:
     pillow = sys.modules.get("PIL.Image")
     return pillow is not None and isinstance(image, pillow.Image)
 
 
+def _is_one(images: Any) -> bool:
+    """One image, or several? An array of one or of four dimensions, such as a column of a table, is several."""
+    if isinstance(images, (str, os.PathLike, *_BYTES)) or _is_pillow(images):
+        return True
+    return getattr(images, "ndim", 1) in (0, 2, 3) or not hasattr(images, "__iter__")
+
+
+# What Pillow does not write as PNG as it is, or would cut to 16 bits, and what it converts that to.
+_CONVERTED = {"I": "I;16", "La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
+_OF_PNG = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
+
+
+def _as_png(image: Any) -> bytes:
+    from PIL import ImageOps
+    file = io.BytesIO()
+    try:
+        upright = ImageOps.exif_transpose(image)  # as from its file
+        if upright.mode not in _OF_PNG:
+            upright = upright.convert(_CONVERTED.get(upright.mode, "RGB"))
+        upright.save(file, "PNG", compress_level=1)
+    except Exception as error:  # of many types: a cut file, a mode that is not converted, no pixels
+        raise UsageError(f"found an image of Pillow, {image.mode} of {image.width} x {image.height}, that it does not "
+                         f"write as PNG: {error}") from error
+    return file.getvalue()
+
+
 def _encoded(image: Any) -> bytes:
-    """The content of a file with this image; nothing is lost."""
-    if isinstance(image, (bytes, bytearray, memoryview)):
+    """The content of a file with this image."""
+    if isinstance(image, _BYTES):
         return bytes(image)
     if _is_pillow(image):
-        from PIL import ImageOps
-        file = io.BytesIO()
-        ImageOps.exif_transpose(image).save(file, "PNG", compress_level=1)  # upright, as from its file
-        return file.getvalue()
+        return _as_png(image)
     shape, kind = getattr(image, "shape", None), str(getattr(image, "dtype", type(image).__name__))
     if shape is None or kind != "uint8" or len(shape) not in (2, 3) or len(shape) == 3 and shape[2] not in (1, 3):
         found = kind if shape is None else f"{kind} of shape {tuple(shape)}"
@@ -238,7 +262,7 @@ def _pictures(images: List[bytes]) -> Any:
 
 
 def _model(model: Union[Model, Path], device: str, threads: int) -> Model:
-    return model if isinstance(model, Model) else Model(model, device=device, threads=threads)
+    return model if isinstance(model, Model) else Model(spelled_path("model", model), device=device, threads=threads)
 
 
 @keywords()

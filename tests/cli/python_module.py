@@ -24,7 +24,7 @@ from unittest import mock
 import numpy
 
 import tandem
-from tandem import _declarations, _library, _names, _work
+from tandem import _declarations, _library, _loader, _names, _work
 
 TANDEM, SOURCE, BUILD = (os.environ[name] for name in ("TANDEM", "SOURCE", "BUILD"))
 COMPILER = os.environ.get("CC", "cc")
@@ -169,6 +169,44 @@ class Batches(unittest.TestCase):
         with self.assertRaises(TypeError):
             tandem.Loader("pictures", shufle=True)
 
+    def test_a_loader_that_nobody_waits_for_is_closed(self):
+        closed, is_left = [], threading.Event()
+        really_open, really_close = _library.lib.tdm_loader_open, _library.lib.tdm_loader_close
+        threads = []
+
+        def open_late(*arguments):
+            self.assertTrue(is_left.wait(60))
+            return really_open(*arguments)
+
+        def close(pointer):
+            closed.append(bool(pointer))
+            really_close(pointer)
+
+        def leave_early(work):  # as at a second Ctrl-C
+            threads.append(threading.Thread(target=work, args=(None,)))
+            threads[0].start()
+            raise KeyboardInterrupt
+
+        def leave_late(work):  # as at a Ctrl-C after the library's answer
+            is_left.set()
+            work(None)
+            raise KeyboardInterrupt
+
+        with mock.patch.object(_library.lib, "tdm_loader_open", open_late), \
+                mock.patch.object(_library.lib, "tdm_loader_close", close):
+            with mock.patch.object(_loader, "run", leave_early), self.assertRaises(KeyboardInterrupt):
+                tandem.Loader("pictures", size=8)
+            self.assertEqual(closed, [])
+            is_left.set()
+            threads[0].join()
+            self.assertEqual(closed, [True])
+            with mock.patch.object(_loader, "run", leave_late), self.assertRaises(KeyboardInterrupt):
+                tandem.Loader("pictures", size=8)
+            self.assertEqual(closed, [True, True])
+            with self.assertRaises(tandem.NotFoundError):
+                tandem.Loader("nowhere")
+            self.assertEqual(closed, [True, True])
+
     def test_a_loader_shows_itself_and_stays_in_its_process(self):
         loader = tandem.Loader("pictures", part="train", split=(0.8, 0.2), batch=numpy.int64(32), size=8)
         self.assertEqual(repr(loader),
@@ -242,6 +280,12 @@ class Training(unittest.TestCase):
             self.assertEqual([one["top"] for one in model.predict(in_memory)], of_files + of_files[1:])
             self.assertEqual([one["top"] for one in model.predict(numpy.stack([colour, colour]))], of_files[:1] * 2)
             self.assertEqual(model.predict(colour, top=1)[0]["top"], of_files[0][:1])
+            names = numpy.array(["colour.ppm", "grey.pgm"])
+            self.assertEqual([one["path"] for one in model.predict(names)], ["colour.ppm", "grey.pgm"])
+            self.assertEqual([one["top"] for one in model.predict(names.astype(object))], of_files)
+            content = pathlib.Path("colour.ppm").read_bytes()
+            for one in (content, bytearray(content), memoryview(content)):
+                self.assertEqual([one["top"] for one in model.predict(one)], of_files[:1])
             with self.assertRaisesRegex(tandem.Error, "no path of an image"):
                 model.predict([])
             for wrong, words in ((["colour.ppm", colour], "one kind"), (colour / 255, "float64 of shape"),
@@ -266,6 +310,21 @@ class Training(unittest.TestCase):
             self.assertEqual(tandem.predict("run", image)[0]["top"], expected)
             self.assertEqual(tandem.predict("run", [image, image])[1]["top"], expected)
 
+    @unittest.skipUnless(importlib.util.find_spec("PIL"), "no Pillow")
+    def test_images_of_pillow_have_any_mode(self):
+        from PIL import Image
+        colour = Image.fromarray(numpy.random.default_rng(3).integers(0, 256, (20, 30, 3), numpy.uint8))
+        grey = Image.fromarray(numpy.arange(600, dtype=numpy.int32).reshape(20, 30) * 100)
+        with tandem.Model("run", threads=1) as model:
+            for image in (colour.convert("CMYK"), colour.convert("YCbCr"), colour.convert("HSV"),
+                          colour.convert("F"), colour.convert("RGBA").convert("RGBa"), colour.convert("RGBX")):
+                expected = model.predict(image.convert("RGB"))[0]["top"]
+                self.assertEqual(model.predict(image)[0]["top"], expected, image.mode)
+            grey.save("grey16.png")
+            self.assertEqual(model.predict(grey)[0]["top"], model.predict("grey16.png")[0]["top"])
+            with self.assertRaisesRegex(tandem.UsageError, "image of Pillow, RGB of 0 x 3, that"):
+                model.predict(Image.new("RGB", (0, 3)))
+
     def test_a_forked_process_opens_models_of_its_own(self):
         paths = sorted(str(path) for path in pathlib.Path("pictures").rglob("*.jpg"))[:3]
         with tandem.Model("run", threads=2) as model:
@@ -282,6 +341,19 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(tandem.UsageError, "no option format; use form$"):
                 model.export("model.onnx", format="onnx")
         self.assertEqual(*[pathlib.Path(name).read_bytes() for name in ("model.onnx", "expected.onnx")])
+
+    def test_none_is_no_path(self):
+        with tandem.Model("run") as model:
+            for function, arguments, name in ((tandem.Model, [None], "path"), (tandem.Loader, [None], "source"),
+                                              (tandem.predict, [None, "pictures"], "model"),
+                                              (tandem.evaluate, ["run", None], "source"),
+                                              (model.evaluate, [None], "source"), (model.export, [None], "path")):
+                with self.assertRaisesRegex(tandem.UsageError, f"^option {name} is None; a path is accepted$"):
+                    function(*arguments)
+            with self.assertRaisesRegex(tandem.UsageError, "no source of images is given"):
+                model.evaluate("")
+            with self.assertRaisesRegex(tandem.UsageError, "no path of a file is given"):
+                model.export("")
 
     def test_runs_are_those_of_the_command(self):
         tandem.train("pictures", "other/run", epochs=2, split=(0.8, 0.2), **SMALL)
@@ -467,7 +539,7 @@ class Failures(unittest.TestCase):
                                (dict(out=["a"]), "^option out is of type list; a path is accepted$"),
                                (dict(bn="all"), "option bn is 'all'; shard, batch or frozen"),
                                (dict(split=(0.9, 0.3)), "option split is 0.9,0.3"),
-                               (dict(unfreeze_layers=2), "option unfreeze_layers is 2, .*: unfreeze N, ")):
+                               (dict(unfreeze_layers=2), "option unfreeze_layers is 2, .*: unfreeze=N, ")):
             with self.assertRaisesRegex(tandem.UsageError, words) as raised:
                 tandem.train("pictures", **{"out": "none", **options})
             self.assertEqual(raised.exception.code, "USAGE")
@@ -501,6 +573,25 @@ class Failures(unittest.TestCase):
                              ['use optimizer="adam:beta1=0.9,beta2=0.999"', "use out=RUN resume=True",
                               "use batch=N (memory follows shard, not the batch)",
                               "use one folder for each class in source"])
+
+    def test_options_in_sentences_are_assignments(self):
+        for text, expected in (
+                ("with --weights mobilenetv2-notop --fetch (9 MB) it starts",
+                 'with weights="mobilenetv2-notop", fetch=True (9 MB) it starts'),
+                ("; --augment none switches it off", '; augment="none" switches it off'),
+                ("--unfreeze 2 --bn frozen --epochs 10 trains", 'unfreeze=2, bn="frozen", epochs=10 trains'),
+                ("use --lr 1e-05, not 0.1; --resume continues", "use lr=1e-05, not 0.1; resume continues"),
+                ("a test (--split 0.8,0.1,0.1) is", "a test (split=(0.8, 0.1, 0.1)) is"),
+                ("one of --epochs, --steps and --minutes must", "one of epochs, steps and minutes must"),
+                ("option --weight-decay is -0.5; --weights gives", "option weight_decay is -0.5; weights gives"),
+                ("such as --augment flip, or leave --views out", "such as augment flip, or leave views out"),
+                ("--model NAME (tandem train --help lists them)", "model=NAME (tandem train --help lists them)"),
+                ("after tandem weights fetch x (9 MB), or with --fetch, it", "after tandem weights fetch x (9 MB), or "
+                 "with fetch=True, it"),
+                ("  tandem train photos --fetch", "  tandem train photos --fetch"),
+                ("the file of 'tandem train x --trace' is", "the file of 'tandem train x --trace' is"),
+                ("give another -o", "give another out")):
+            self.assertEqual(_names.spelled(text), expected)
 
     def test_what_is_not_there_is_a_file_not_found(self):
         for function, arguments in ((tandem.train, ["nowhere", "none"]), (tandem.Loader, ["nowhere"]),
@@ -590,11 +681,11 @@ class Ends(unittest.TestCase):
     def test_by_more_ctrl_c_than_can_wait(self):
         program = ("from tandem import _work\nimport signal\n"
                    "def interrupt():\n"
-                   "    for _ in range(3):\n"
+                   "    for _ in range(200):\n"  # the third of a quiet machine is enough
                    "        time.sleep(0.4)\n"
                    "        os.kill(os.getpid(), signal.SIGINT)\n"
                    "threading.Thread(target=interrupt, daemon=True).start()\n"
-                   "_work.run(lambda _sink: time.sleep(60))")
+                   "_work.run(lambda _sink: time.sleep(200))")
         self.end(program, -signal.SIGINT, "KeyboardInterrupt")
 
 

@@ -316,6 +316,8 @@ tdm_status tdm_model_evaluate(tdm_model *model, const struct tdm_evaluate_option
     TDMI_OPTIONS(tdm_evaluate_options, options, {0}, err);
     TDMI_RESULT(tdm_evaluation, evaluation, err);
     TDMI_AT_END(release) struct evaluation it = {.model = model, .part = options->part};
+    if (!options->source || !*options->source)
+        return TDM_FAIL(err, TDM_E_USAGE, "evaluating: no source of images is given");
     if (options->batch < 1 || options->batch > TDMI_MODEL_BATCH)
         return TDM_FAIL(err, TDM_E_USAGE, "evaluating %s: batch %d; 1 to %d is accepted",
                         options->source, options->batch, TDMI_MODEL_BATCH);

@@ -60,6 +60,8 @@ tdm_status tdm_model_export(const tdm_model *model, const struct tdm_export_opti
     TDMI_RESULT(tdm_export_result, result, err);
     int chosen = 0;
     result->form = "";
+    if (!options->path || !*options->path)
+        return TDM_FAIL(err, TDM_E_USAGE, "exporting the model: no path of a file is given");
     TDM_TRY(choose(options, &chosen, err), err, "exporting the model");
     result->form = forms[chosen].name;
     if (options->preprocess && !forms[chosen].takes_preprocess)

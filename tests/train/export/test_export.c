@@ -466,6 +466,9 @@ TEST(the_form_is_the_endings_or_the_one_that_is_named)
     TDMI_AT_END(model_release)
     struct tdm_model model = model_of(network_new("lenet5", 28, 3), "lenet5");
     struct tdm_export_result result = {.struct_bytes = sizeof result};
+    assert_int_equal(
+        tdm_model_export(&model, &(struct tdm_export_options){.form = "onnx"}, &result, NULL),
+        TDM_E_USAGE);
     refused(&model, (struct tdm_export_options){.path = below(tree, "model.pb")}, TDM_E_USAGE,
             "there is .onnx, .safetensors, .h5");
     refused(&model, (struct tdm_export_options){.path = below(tree, "model"), .form = "tflite"},

@@ -269,6 +269,9 @@ TEST(predictions_agree_with_evaluation)
                      TDM_OK);
     assert_int_equal(evaluation.metrics.score.correct, correct);
     tdm_evaluation_release(&evaluation);
+    assert_int_equal(tdm_model_evaluate(model, &(struct tdm_evaluate_options){.batch = 8}, nobody,
+                                        &evaluation, NULL),
+                     TDM_E_USAGE);
     tdm_model_close(model);
 }
 
