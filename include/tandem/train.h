@@ -142,9 +142,9 @@ struct tdm_train_result {
     struct tdm_after_best after_best;
     int64_t steps;
     double seconds; /* all sittings, from opening to the last validation, without `prepare` */
-    double images_per_second; /* of the steps alone */
-    tdm_score train;          /* of the best epoch, counted before each step */
-    tdm_score val, test;      /* of the best epoch's weights; n of test is 0 without a test */
+    double images_per_second; /* while steps are computed */
+    tdm_score train;          /* the best epoch's, counted before each step */
+    tdm_score val, test;      /* the best epoch's weights; n of test is 0 without a test */
     int n_tests_before;       /* earlier tests of a run that was resumed; the first ones are kept */
     struct tdm_test_before tests_before[TDM_TESTS_BEFORE];
     int64_t skipped;              /* images that could not be read, named in the run record */

@@ -5,13 +5,13 @@
  */
 #include "base/clock.h"
 #include "base/scope.h"
+#include "base/system/signals.h"
 #include "base/text/choice.h"
 #include "base/thread.h"
 #include "dist/comm_internal.h"
 #include "tandem/event.h"
 #include "tandem/log.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -344,12 +344,10 @@ tdm_status tdmi_comm_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_e
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Signals are the caller's business. */
 static tdm_status start_thread(tdmi_comm *comm, tdm_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    tdmi_signals_block(&before);
     const int problem = pthread_create(&comm->thread, NULL, work, comm);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0)

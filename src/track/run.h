@@ -42,8 +42,8 @@ enum tdmi_run_status {
 
 typedef struct tdmi_run tdmi_run;
 
-/* May a run be opened there, as far as can be seen without the lock? Touches nothing; failures are
- * those of tdmi_run_open. */
+/* May a run be opened there, as far as can be seen without the lock? Touches nothing, and fails
+ * as tdmi_run_open would. */
 tdm_status tdmi_run_look(const char *path, enum tdmi_run_mode mode, tdm_error *err) TDM_MUST_USE;
 /* Make the folder (parents too) where it is missing, lock it, and read its record.
  *   TDM_E_USAGE   NEW on an existing run; a folder with other files in it; the run is in use by

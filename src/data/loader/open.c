@@ -10,11 +10,11 @@
 #include "data/loader/internal.h"
 
 #include "base/system/cpu.h"
+#include "base/system/signals.h"
 #include "base/text/choice.h"
 #include "base/text/quote.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -331,12 +331,12 @@ static void make_locks(tdmi_loader *loader)
 /* Signals are the caller's business: our threads must not be chosen to take one. */
 static tdm_status start_threads(tdmi_loader *loader, tdm_error *err)
 {
-    sigset_t all, before;
+    int problem = 0;
+    sigset_t before;
     for (int i = 0; i < loader->most_threads; i++)
         TDMI_TRY(tdmi_lane_open(loader->options.trace, "images", i,
                                 &loader->workers[i].scratch.lane, err));
-    sigfillset(&all);
-    int problem = pthread_sigmask(SIG_SETMASK, &all, &before);
+    tdmi_signals_block(&before);
     for (int i = 0; i < loader->most_threads && problem == 0; i++) {
         struct tdmi_loader_worker *worker = &loader->workers[i];
         worker->loader = loader;

@@ -1,7 +1,7 @@
 /*
  * The one line that says which network was chosen and how long its training takes. It waits until
- * a little of the work was timed. The time is that of the result: of the whole run, a probe and
- * what has passed already included.
+ * a little of the work was timed. The time is that of the result: it counts the whole run, with
+ * the probe and all seconds before the line.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum { TDMI_REASON_BYTES = 320 };
 struct tdmi_estimate {
     int64_t first_position;         /* images of the first step, which waits for them, … */
     double first_seconds;           /* … and its time: the others tell how long the rest takes */
-    double probe_seconds;           /* that a probe took; 0: there was none */
+    double probe_seconds;           /* time of the probe; 0: there was none */
     char reason[TDMI_REASON_BYTES]; /* why this network was chosen; "": the user chose, or the line
                                        is printed */
 };

@@ -3,13 +3,13 @@
 #include "train/copies/copies.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
+#include "base/system/signals.h"
 #include "io/storage/storage.h"
 #include "tandem/log.h"
 #include "train/copies/manifest.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -189,12 +189,10 @@ static void *work(void *self)
     return NULL;
 }
 
-/* Signals are the caller's business. */
 static tdm_status start_thread(struct tdmi_copies *copies, tdm_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    tdmi_signals_block(&before);
     const int problem = pthread_create(&copies->thread, NULL, work, copies);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem != 0)

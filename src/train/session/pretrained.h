@@ -16,7 +16,7 @@ struct tdmi_pretrained {
     bool is_by_default;  /* neither --model nor --weights when the run was started */
     bool is_open;        /* the images decide: tdmi_pretrained_choose */
     bool misses_weights; /* they would suit the images, and are not on this machine */
-    const char *reason;  /* of the choice, for people; "" or NULL: none is to be given */
+    const char *reason;  /* why it was chosen, for people; "" or NULL: nothing is said */
     struct tdmi_import import; /* contents of the file; empty in a resumed run */
     uint64_t *hashes;          /* of images that trained the file, a tandem model; ascending */
     int64_t n_hashes;
