@@ -5,7 +5,8 @@
 #include "models/network.h"
 #include "train/evaluate/evaluator.h"
 
-enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128 };
+/* Below LEAST_FOR_IMAGES a network sees less, even in images that are no larger. */
+enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128, LEAST_FOR_IMAGES = 160 };
 
 TDMI_POINTER_RELEASE(tdmi_evaluator, tdmi_evaluator_close)
 
@@ -129,7 +130,7 @@ int tdmi_size_of_images(int images_side, int own)
 {
     int size = 0;
     for (int i = 0; i < N_SIZES; i++)
-        if (sizes[i] < own && sizes[i] >= images_side)
+        if (sizes[i] < own && sizes[i] >= images_side && sizes[i] >= LEAST_FOR_IMAGES)
             size = sizes[i];
     return size;
 }

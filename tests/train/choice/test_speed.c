@@ -42,7 +42,7 @@ TEST(small_images_are_enlarged_to_a_usual_size_only)
 {
     static const struct {
         int side, own, size; /* size: 0, the network's own */
-    } cases[] = {{100, 224, 128}, {128, 224, 128}, {129, 224, 160}, {192, 224, 192}, {193, 224, 0},
+    } cases[] = {{100, 224, 160}, {160, 224, 160}, {161, 224, 192}, {192, 224, 192}, {193, 224, 0},
                  {500, 224, 0},   {193, 299, 0},   {150, 160, 0},   {90, 96, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(tdmi_size_of_images(cases[i].side, cases[i].own), cases[i].size);
