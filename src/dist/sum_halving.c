@@ -1,16 +1,15 @@
 /*
  * The exact sum where ranks are a power of two, with one subtree each, and neighbours' subtrees
- * form the next one: two ranks halve what both have a part of, each adds one half, and pairs of
- * pairs go on with that. Afterwards the halves go back in the opposite order.
+ * form the next one. Two ranks exchange halves of their parts and each adds one half; then pairs of
+ * pairs do the same with what they have. Afterwards the halves are sent back in the opposite order.
  *
- *     rank   0         1         2         3
- *            [ 0 1 2 3 ]         [ 0 1 2 3 ]        1: half of the values to the neighbour
- *            [ 0 1 ]   [ 2 3 ]   [ 0 1 ]   [ 2 3 ]
- *            [ 0 ]     [ 2 ]     [ 1 ]     [ 3 ]    2: a quarter to the rank two away
+ *     quarters of       rank 0     rank 1     rank 2     rank 3
+ *     own parts         0 1 2 3    0 1 2 3    0 1 2 3    0 1 2 3
+ *     sums of two       0 1        2 3        0 1        2 3        half went to the neighbour
+ *     sums of four      0          2          1          3          a quarter, to the rank two away
  *
  * The bytes are those of the owner exchange in fewer messages, and most of them go to neighbours,
- * which are on the same host. Several chunks are on their way, each one phase behind the one
- * before.
+ * which are on the same host. Several chunks are on their way, each one phase behind the last.
  */
 #include "dist/comm_internal.h"
 
@@ -41,7 +40,7 @@ int tdmi_sum_levels(const struct tdmi_sum_plan *plan, int world)
     return 1 << n_levels == world ? n_levels : 0;
 }
 
-/* What a rank has the sum of, in a chunk, after so many halvings. */
+/* The values of a chunk that a rank has the sum of after so many halvings. */
 static struct tdmi_range held_by(int rank, int n_halvings, struct tdmi_range range)
 {
     for (int l = 0; l < n_halvings; l++) {
@@ -84,7 +83,8 @@ static tdm_status begin_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, 
                           halves ? mine.n : theirs.n, err);
 }
 
-/* Which of the two is on the left in the tree does not matter: a + b is b + a to the bit. */
+/* Which of the two is on the left in the tree does not matter: a + b and b + a are the same bits.
+ */
 static tdm_status end_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, struct lane *lane,
                             tdm_error *err)
 {
