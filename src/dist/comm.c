@@ -539,7 +539,11 @@ static tdm_status begin_sum(tdmi_comm *comm, struct tdmi_comm_job *job, float *c
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                          int64_t n, tdm_error *err)
 {
-    struct tdmi_comm_job job = {.run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
+    struct tdmi_comm_job job = {.run =
+                                    comm->plan.n_levels > 0 ? tdmi_sum_run_halving : tdmi_sum_run,
+                                .total = total,
+                                .first = first,
+                                .n_values = n};
     return begin_sum(comm, &job, roots, err);
 }
 

@@ -37,7 +37,8 @@ struct tdmi_sum_plan {
     struct tdmi_tree_part *parts;
     struct tdmi_tree_addition *additions;
     int n_additions;
-    void *room; /* memory for messages: two chunks of f32 for every root and rank */
+    int n_levels; /* halvings by which ranks share a sum; 0: each owns a slice of it */
+    void *room;   /* memory for messages: two chunks of f32 for every root and rank */
     struct tdmi_message *messages; /* four sets */
     int most_messages;             /* of a set */
 };
@@ -115,5 +116,17 @@ tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_group
 void tdmi_sum_plan_release(struct tdmi_sum_plan *plan);
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
                         tdm_error *err) TDM_MUST_USE;
+/* Messages that were started together, of values of so many bytes. */
+struct tdmi_message_set {
+    struct tdmi_message *messages;
+    int n;
+    size_t value_bytes;
+};
+tdm_status tdmi_sum_start(tdmi_comm *comm, struct tdmi_message_set *set, bool is_sent, int peer,
+                          int channel, void *values, int64_t n, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job,
+                                tdm_error *err) TDM_MUST_USE;
+/* sum_halving.c. The halvings of a plan; 0: its ranks or subtrees are not of that kind. */
+int tdmi_sum_levels(const struct tdmi_sum_plan *plan, int world);
+tdm_status tdmi_sum_run_halving(tdmi_comm *comm, const struct tdmi_comm_job *job,
                                 tdm_error *err) TDM_MUST_USE;

@@ -87,6 +87,7 @@ tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_group
     if (plan->n_additions > 0) /* the sum goes to one more part */
         plan->additions[plan->n_additions - 1].to = plan->n_roots;
     plan->n_groups = n_groups;
+    plan->n_levels = tdmi_sum_levels(plan, world);
     return TDM_OK;
 }
 
@@ -114,15 +115,8 @@ static struct tdmi_range chunk_of(int64_t n, int world, int rank, int64_t c)
     return tdmi_sum_chunk(n, world, rank, chunk_values, c);
 }
 
-/* Messages that were started together. */
-struct set {
-    struct tdmi_message *messages;
-    int n;
-    size_t value_bytes;
-};
-
-static tdm_status start(tdmi_comm *comm, struct set *set, bool is_sent, int peer, int channel,
-                        void *values, int64_t n, tdm_error *err)
+tdm_status tdmi_sum_start(tdmi_comm *comm, struct tdmi_message_set *set, bool is_sent, int peer,
+                          int channel, void *values, int64_t n, tdm_error *err)
 {
     struct tdmi_message *message = &set->messages[set->n++];
     *message = (struct tdmi_message){
@@ -140,7 +134,7 @@ static float *room_of(const struct tdmi_sum_plan *plan, int64_t c, int root)
 
 /* Own parts to the owners, and those of the others for the own slice. */
 static tdm_status exchange_parts(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                 struct set *set, tdm_error *err)
+                                 struct tdmi_message_set *set, tdm_error *err)
 {
     const struct tdmi_sum_plan *plan = &comm->plan;
     const int rank = comm->launch.rank, world = comm->launch.world;
@@ -151,10 +145,11 @@ static tdm_status exchange_parts(tdmi_comm *comm, const struct tdmi_comm_job *jo
         const int to = (rank + step) % world, from = (rank + world - step) % world;
         const struct tdmi_range theirs = chunk_of(job->n_values, world, to, c);
         for (int i = 0; i < n_own; i++)
-            TDMI_TRY(start(comm, set, true, to, TDMI_TO_SUM,
-                           job->roots[i] + job->first + theirs.first, theirs.n, err));
+            TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_TO_SUM,
+                                    job->roots[i] + job->first + theirs.first, theirs.n, err));
         for (int i = plan->roots_of[from]; i < plan->roots_of[from + 1]; i++)
-            TDMI_TRY(start(comm, set, false, from, TDMI_TO_SUM, room_of(plan, c, i), mine.n, err));
+            TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_TO_SUM, room_of(plan, c, i),
+                                    mine.n, err));
     }
     return TDM_OK;
 }
@@ -178,7 +173,7 @@ static void add_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, in
 }
 
 static tdm_status exchange_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                struct set *set, tdm_error *err)
+                                struct tdmi_message_set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
     float *total = job->total + job->first;
@@ -187,36 +182,39 @@ static tdm_status exchange_sums(tdmi_comm *comm, const struct tdmi_comm_job *job
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
         const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
-        TDMI_TRY(start(comm, set, true, to, TDMI_SUMMED, total + mine.first, mine.n, err));
-        TDMI_TRY(start(comm, set, false, from, TDMI_SUMMED, total + theirs.first, theirs.n, err));
+        TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_SUMMED, total + mine.first, mine.n, err));
+        TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_SUMMED, total + theirs.first, theirs.n,
+                                err));
     }
     return TDM_OK;
 }
 
-static tdm_status wait_for(tdmi_comm *comm, const struct set *a, const struct set *b,
-                           tdm_error *err)
+static tdm_status wait_for(tdmi_comm *comm, const struct tdmi_message_set *a,
+                           const struct tdmi_message_set *b, tdm_error *err)
 {
     struct tdmi_message *const sets[] = {a->messages, b->messages};
     return tdmi_comm_wait(comm, sets, (const int[]){a->n, b->n}, 2, "the sum of gradients", err);
 }
 
 /* The four sets of a plan. */
-static void clear_sets(const struct tdmi_sum_plan *plan, struct set parts[2], struct set sums[2],
-                       size_t value_bytes)
+static void clear_sets(const struct tdmi_sum_plan *plan, struct tdmi_message_set parts[2],
+                       struct tdmi_message_set sums[2], size_t value_bytes)
 {
     for (int i = 0; i < 2; i++) {
-        parts[i] = (struct set){plan->messages + i * plan->most_messages, 0, value_bytes};
-        sums[i] = (struct set){plan->messages + (2 + i) * plan->most_messages, 0, value_bytes};
+        parts[i] =
+            (struct tdmi_message_set){plan->messages + i * plan->most_messages, 0, value_bytes};
+        sums[i] = (struct tdmi_message_set){plan->messages + (2 + i) * plan->most_messages, 0,
+                                            value_bytes};
     }
 }
 
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
     const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
-    struct set parts[2], sums[2];
+    struct tdmi_message_set parts[2], sums[2];
     clear_sets(&comm->plan, parts, sums, sizeof(float));
     for (int64_t c = 0; c <= n; c++) {
-        struct set *now = &parts[c % 2], *before = &parts[(c + 1) % 2];
+        struct tdmi_message_set *now = &parts[c % 2], *before = &parts[(c + 1) % 2];
         if (c < n)
             TDMI_TRY(exchange_parts(comm, job, c, now, err));
         if (c == 0)
@@ -312,7 +310,7 @@ static void round_part(const tdmi_comm *comm, const struct tdmi_comm_job *job, u
 }
 
 static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm_job *job,
-                                         int64_t c, struct set *set, tdm_error *err)
+                                         int64_t c, struct tdmi_message_set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
     const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
@@ -323,11 +321,11 @@ static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm
         uint16_t *part = block_of(comm, c, SENT, to);
         if (roots_of_rank(comm, rank) > 0) {
             round_part(comm, job, part, theirs);
-            TDMI_TRY(start(comm, set, true, to, TDMI_TO_SUM, part, theirs.n, err));
+            TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_TO_SUM, part, theirs.n, err));
         }
         if (roots_of_rank(comm, from) > 0)
-            TDMI_TRY(start(comm, set, false, from, TDMI_TO_SUM, block_of(comm, c, RECEIVED, from),
-                           mine.n, err));
+            TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_TO_SUM,
+                                    block_of(comm, c, RECEIVED, from), mine.n, err));
     }
     return TDM_OK;
 }
@@ -352,7 +350,7 @@ static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job 
 }
 
 static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                        struct set *set, tdm_error *err)
+                                        struct tdmi_message_set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
     const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
@@ -360,10 +358,10 @@ static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
         const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
-        TDMI_TRY(
-            start(comm, set, true, to, TDMI_SUMMED, block_of(comm, c, SENT, rank), mine.n, err));
-        TDMI_TRY(start(comm, set, false, from, TDMI_SUMMED, block_of(comm, c, SENT, from), theirs.n,
-                       err));
+        TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_SUMMED, block_of(comm, c, SENT, rank),
+                                mine.n, err));
+        TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_SUMMED, block_of(comm, c, SENT, from),
+                                theirs.n, err));
     }
     return TDM_OK;
 }
@@ -380,18 +378,18 @@ static void widen_sums(const tdmi_comm *comm, const struct tdmi_comm_job *job, i
 tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
     const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
-    struct set parts[2], sums[2];
+    struct tdmi_message_set parts[2], sums[2];
     clear_sets(&comm->plan, parts, sums, sizeof(uint16_t));
     for (int64_t c = 0; c < n + 2; c++) {
         if (c >= 2) { /* its blocks are free for chunk c then */
-            TDMI_TRY(wait_for(comm, &sums[c % 2], &(struct set){0}, err));
+            TDMI_TRY(wait_for(comm, &sums[c % 2], &(struct tdmi_message_set){0}, err));
             widen_sums(comm, job, c - 2);
         }
         if (c < n)
             TDMI_TRY(exchange_rounded_parts(comm, job, c, &parts[c % 2], err));
         if (c == 0 || c > n)
             continue;
-        TDMI_TRY(wait_for(comm, &parts[(c + 1) % 2], &(struct set){0}, err));
+        TDMI_TRY(wait_for(comm, &parts[(c + 1) % 2], &(struct tdmi_message_set){0}, err));
         if (comm->lane && c == 1)
             tdmi_comm_trace_first(comm);
         add_rounded_parts(comm, job, c - 1);

@@ -1,6 +1,7 @@
 /* Collectives over every transport: sums against the tree in one process, bytes, and failures. */
 #include "base/clock.h"
 #include "base/hash/rng.h"
+#include "dist/comm_internal.h"
 #include "dist/cut.h"
 #include "dist/ranks.h"
 #include "dist/tree.h"
@@ -22,7 +23,7 @@ static float value_of(int group, int64_t i)
 
 struct sum_case {
     int n_groups;
-    int64_t n;
+    int64_t n, range; /* range: of one sum; 0: 100,000 values */
     const float *wanted;
     bool is_uneven; /* ranks begin sums at different moments */
     bool is_right;
@@ -61,7 +62,7 @@ static bool sum_on(tdmi_comm *comm, const struct sum_case *it)
         roots[i] = arrays[firsts[i] - first];
     bool is_right = true;
     for (int64_t at = it->n; at > 0;) {
-        const int64_t begin = at > 100000 ? at - 100000 : 0;
+        const int64_t range = it->range ? it->range : 100000, begin = at > range ? at - range : 0;
         if (it->is_uneven)
             nap(tdmi_comm_rank(comm), at);
         is_right =
@@ -128,6 +129,26 @@ TEST(long_sums_go_in_chunks)
     for (int t = 0; t < n_transports; t++) {
         expect_sum(transports[t], 2, 2, 300001);
         expect_sum(transports[t], 3, 7, 450000);
+        expect_sum_of(transports[t], 4,
+                      (struct sum_case){.n_groups = 4, .n = 700001, .range = 700001});
+        expect_sum_of(transports[t], 8,
+                      (struct sum_case){.n_groups = 8, .n = 270001, .range = 270001});
+    }
+}
+
+/* Pairs of ranks, and pairs of pairs, halve a sum where their subtrees are pairs too. */
+TEST(ranks_with_a_subtree_each_halve_sums)
+{
+    static const struct {
+        int world, n_groups, n_levels;
+    } cases[] = {{4, 4, 2}, {4, 7, 2}, {8, 8, 3}, {8, 13, 0}, {8, 15, 3},
+                 {4, 6, 0}, {4, 3, 0}, {3, 3, 0}, {6, 6, 0},  {2, 2, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tdmi_sum_plan plan = {0};
+        assert_int_equal(tdmi_sum_plan_make(&plan, cases[i].world, cases[i].n_groups, NULL),
+                         TDM_OK);
+        assert_int_equal(plan.n_levels, cases[i].n_levels);
+        tdmi_sum_plan_release(&plan);
     }
 }
 

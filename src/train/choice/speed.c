@@ -5,7 +5,8 @@
 #include "models/network.h"
 #include "train/evaluate/evaluator.h"
 
-enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128 };
+/* Below LEAST_FOR_IMAGES a network sees less, even in images that are no larger. */
+enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128, LEAST_FOR_IMAGES = 160 };
 
 TDMI_POINTER_RELEASE(tdmi_evaluator, tdmi_evaluator_close)
 
@@ -121,17 +122,29 @@ double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int 
     return (double)n_images * (part * part * speed->network_second + speed->decode_second);
 }
 
+/* That published networks are used with. */
+static const int sizes[] = {192, 160, SMALLEST_SIDE};
+enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+int tdmi_size_of_images(int images_side, int own)
+{
+    int size = 0;
+    for (int i = 0; i < N_SIZES; i++)
+        if (sizes[i] < own && sizes[i] >= images_side && sizes[i] >= LEAST_FOR_IMAGES)
+            size = sizes[i];
+    return size;
+}
+
 int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images)
 {
-    static const int sides[] = {0, 192, 160, SMALLEST_SIDE};
-    if (n_images < TDMI_SLOW_IMAGES || !(speed->network_second > 0.0) ||
-        speed->side <= SMALLEST_SIDE)
-        return 0;
-    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++)
-        if (sides[i] < speed->side &&
-            tdmi_speed_seconds(speed, n_images, sides[i]) <= TDMI_SLOW_SECONDS)
-            return sides[i];
-    /* Long at any size: the smallest one, unless decoding takes most of the time. */
     const double own = tdmi_speed_seconds(speed, n_images, 0);
+    if (n_images < TDMI_SLOW_IMAGES || !(speed->network_second > 0.0) ||
+        speed->side <= SMALLEST_SIDE || own <= TDMI_SLOW_SECONDS)
+        return 0;
+    for (int i = 0; i < N_SIZES; i++)
+        if (sizes[i] < speed->side &&
+            tdmi_speed_seconds(speed, n_images, sizes[i]) <= TDMI_SLOW_SECONDS)
+            return sizes[i];
+    /* Long at any size: the smallest one, unless decoding takes most of the time. */
     return tdmi_speed_seconds(speed, n_images, SMALLEST_SIDE) < own / 2.0 ? SMALLEST_SIDE : 0;
 }

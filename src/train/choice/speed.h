@@ -34,5 +34,9 @@ tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *net
  * own.
  */
 int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images);
+/* The smallest of these sizes, but at least 160, that is not below the images' longer side: a
+ * network sees nothing more in images that are enlarged further. 0: the network's own is no larger.
+ */
+int tdmi_size_of_images(int images_side, int own);
 /* Seconds of that pass. */
 double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int side);

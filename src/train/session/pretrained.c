@@ -209,13 +209,12 @@ static int64_t images_of_a_rank(const struct tdmi_session *session)
     return (int64_t)used / tdmi_ranks_world(session);
 }
 
-/* On a machine that would take long for all images, a smaller size of them. It is only advice, so a
- * failure to measure leaves the network's own. */
-static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice *choice,
-                               tdm_error *err)
+/* On a machine that would take long for all images, a smaller size of them, and why; 0: none. It is
+ * only advice, so a failure to measure changes nothing. */
+static tdm_status suit_machine(const struct tdmi_session *session, int *size, char *why,
+                               size_t why_bytes, tdm_error *err)
 {
     const struct tdmi_compute *compute = &session->compute;
-    struct tdm_train_options *options = &session->config.options;
     const int64_t n = images_of_a_rank(session);
     tdm_error problem = {0};
     struct tdmi_speed speed = {.decode_second = session->data.look.decode_second /
@@ -223,8 +222,8 @@ static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice 
     const struct tdmi_import_request request = {.network = session->pretrained.network,
                                                 .head = tdmi_network_head(session),
                                                 .ignores_head = true};
-    const size_t used = strlen(choice->reason);
-    if (options->size > 0 || n < TDMI_SLOW_IMAGES)
+    *size = 0;
+    if (n < TDMI_SLOW_IMAGES)
         return TDM_OK;
     const tdm_status status =
         tdmi_speed_measure(compute, session->pretrained.path, &request, &speed, &problem);
@@ -232,11 +231,32 @@ static tdm_status suit_machine(struct tdmi_session *session, struct tdmi_choice 
         return TDM_FAIL(err, status, "timing the network: out of memory");
     if (status != TDM_OK)
         return TDM_OK; /* reading the weights for the training will say why */
-    options->size = tdmi_speed_side(&speed, n);
-    if (options->size > 0)
-        snprintf(choice->reason + used, sizeof choice->reason - used,
-                 ", at %d pixels, because at %d one pass over them takes about %.0f min here",
-                 options->size, speed.side, tdmi_speed_seconds(&speed, n, 0) / 60.0);
+    *size = tdmi_speed_side(&speed, n);
+    snprintf(why, why_bytes, ", because at %d one pass over them takes about %.0f min here",
+             speed.side, tdmi_speed_seconds(&speed, n, 0) / 60.0);
+    return TDM_OK;
+}
+
+/* The network's own size, unless the images are smaller or the machine is slow. */
+static tdm_status suit_size(struct tdmi_session *session, struct tdmi_choice *choice,
+                            tdm_error *err)
+{
+    const struct tdmi_look *look = &session->data.look;
+    const size_t used = strlen(choice->reason);
+    struct tdmi_network own;
+    char why[100] = "";
+    int size = 0, slow;
+    if (session->config.options.size > 0)
+        return TDM_OK;
+    TDMI_TRY(suit_machine(session, &slow, why, sizeof why, err));
+    if (tdmi_look_suits(look) == TDMI_SUITS_PRETRAINED &&
+        tdmi_network_find(session->pretrained.network, &own, NULL) == TDM_OK)
+        size = tdmi_size_of_images(look->side, own.preprocess.width);
+    const bool is_slow = slow > 0 && (size == 0 || slow < size);
+    session->config.options.size = is_slow ? slow : size;
+    if (session->config.options.size > 0)
+        snprintf(choice->reason + used, sizeof choice->reason - used, ", at %d pixels%s",
+                 session->config.options.size, is_slow ? why : "");
     return TDM_OK;
 }
 
@@ -255,7 +275,7 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     pretrained->misses_weights = choice.misses_weights;
     if (options->weights) {
         TDMI_TRY(find_published(session, err));
-        TDMI_TRY(suit_machine(session, &choice, err));
+        TDMI_TRY(suit_size(session, &choice, err));
     }
     TDMI_ARENA_COPY(&session->arena, pretrained->reason, choice.reason, err);
     return TDM_OK;

@@ -38,6 +38,16 @@ TEST(a_slow_machine_gives_many_images_a_smaller_size)
     assert_true(tdmi_speed_seconds(&speed, 1000, 100) == 1000 * (0.25 * 0.02 + 0.005));
 }
 
+TEST(small_images_are_enlarged_to_a_usual_size_only)
+{
+    static const struct {
+        int side, own, size; /* size: 0, the network's own */
+    } cases[] = {{100, 224, 160}, {160, 224, 160}, {161, 224, 192}, {192, 224, 192}, {193, 224, 0},
+                 {500, 224, 0},   {193, 299, 0},   {150, 160, 0},   {90, 96, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(tdmi_size_of_images(cases[i].side, cases[i].own), cases[i].size);
+}
+
 /* Ten epochs of 400 images, three forward passes each, and of 100 for the validation; features of
  * 500 images; and all are decoded for both. */
 TEST(a_probe_takes_as_long_as_its_passes)

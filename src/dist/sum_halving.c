@@ -1,0 +1,131 @@
+/*
+ * The exact sum where ranks are a power of two, with one subtree each, and neighbours' subtrees
+ * form the next one. Two ranks exchange halves of their parts and each adds one half; then pairs of
+ * pairs do the same with what they have. Afterwards the halves are sent back in the opposite order.
+ *
+ *     quarters of       rank 0     rank 1     rank 2     rank 3
+ *     own parts         0 1 2 3    0 1 2 3    0 1 2 3    0 1 2 3
+ *     sums of two       0 1        2 3        0 1        2 3        half went to the neighbour
+ *     sums of four      0          2          1          3          a quarter, to the rank two away
+ *
+ * The bytes are those of the owner exchange in fewer messages, and most of them go to neighbours,
+ * which are on the same host. Several chunks are on their way, each one phase behind the last.
+ */
+#include "dist/comm_internal.h"
+
+/* n_lanes chunks fit into the plan's room, which has two blocks of a slice's chunk for each of at
+ * least four ranks. */
+enum { chunk_values = 128 * 1024, vector_values = 16, n_lanes = 4 };
+
+/* A chunk that is on its way. Phases below n_levels halve, the others bring the halves back. */
+struct lane {
+    int64_t chunk;
+    int phase;
+    struct tdmi_message_set set;
+};
+
+int tdmi_sum_levels(const struct tdmi_sum_plan *plan, int world)
+{
+    int n_levels = 0;
+    if (world < 4 || plan->n_roots != world)
+        return 0;
+    for (int r = 0; r < world; r++)
+        if (plan->roots_of[r] != r)
+            return 0;
+    for (int span = 2; span <= world; span *= 2, n_levels++)
+        for (int r = 0; r < world; r += span)
+            if (r + span > world ||
+                !tdmi_tree_is_subtree(plan->firsts[r], plan->firsts[r + span], plan->n_groups))
+                return 0;
+    return 1 << n_levels == world ? n_levels : 0;
+}
+
+/* The values of a chunk that a rank has the sum of after so many halvings. */
+static struct tdmi_range held_by(int rank, int n_halvings, struct tdmi_range range)
+{
+    for (int l = 0; l < n_halvings; l++) {
+        const int64_t vectors = (range.n + vector_values - 1) / vector_values,
+                      rounded = (vectors + 1) / 2 * vector_values,
+                      low = rounded < range.n ? rounded : range.n;
+        range = rank >> l & 1 ? (struct tdmi_range){range.first + low, range.n - low}
+                              : (struct tdmi_range){range.first, low};
+    }
+    return range;
+}
+
+static struct tdmi_range range_of(const struct tdmi_comm_job *job, const struct lane *lane)
+{
+    const int64_t first = lane->chunk * chunk_values, left = job->n_values - first;
+    return (struct tdmi_range){job->first + first, left < chunk_values ? left : chunk_values};
+}
+
+static float *room_of(const tdmi_comm *comm, const struct lane *lane)
+{
+    return (float *)comm->plan.room + lane->chunk % n_lanes * chunk_values;
+}
+
+static tdm_status begin_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, struct lane *lane,
+                              tdm_error *err)
+{
+    const int n_levels = comm->plan.n_levels, rank = comm->launch.rank;
+    const bool halves = lane->phase < n_levels;
+    const int level = halves ? lane->phase : 2 * n_levels - 1 - lane->phase;
+    const int peer = rank ^ 1 << level, channel = halves ? TDMI_TO_SUM : TDMI_SUMMED;
+    const struct tdmi_range range = range_of(job, lane), mine = held_by(rank, level + 1, range),
+                            theirs = held_by(peer, level + 1, range);
+    float *part = lane->phase == 0 ? job->roots[0] : job->total;
+    lane->set.n = 0;
+    TDMI_TRY(tdmi_sum_start(comm, &lane->set, true, peer, channel,
+                            halves ? part + theirs.first : job->total + mine.first,
+                            halves ? theirs.n : mine.n, err));
+    return tdmi_sum_start(comm, &lane->set, false, peer, channel,
+                          halves ? room_of(comm, lane) : job->total + theirs.first,
+                          halves ? mine.n : theirs.n, err);
+}
+
+/* Which of the two is on the left in the tree does not matter: a + b and b + a are the same bits.
+ */
+static tdm_status end_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, struct lane *lane,
+                            tdm_error *err)
+{
+    struct tdmi_message *messages = lane->set.messages;
+    TDMI_TRY(tdmi_comm_wait(comm, &messages, &lane->set.n, 1, "the sum of gradients", err));
+    if (lane->phase < comm->plan.n_levels) {
+        const struct tdmi_range mine =
+            held_by(comm->launch.rank, lane->phase + 1, range_of(job, lane));
+        struct tdmi_tree_part parts[] = {
+            {0, (lane->phase == 0 ? job->roots[0] : job->total) + mine.first},
+            {1, room_of(comm, lane)},
+            {2, job->total + mine.first}};
+        tdmi_tree_sum(parts, &(struct tdmi_tree_addition){2, 0, 1}, 1, 0, mine.n);
+    }
+    lane->phase++;
+    if (comm->lane && lane->chunk == 0 && lane->phase == comm->plan.n_levels)
+        tdmi_comm_trace_first(comm);
+    return TDM_OK;
+}
+
+tdm_status tdmi_sum_run_halving(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+{
+    const int64_t n = (job->n_values + chunk_values - 1) / chunk_values;
+    struct lane lanes[n_lanes];
+    for (int64_t begun = 0, done = 0; done < n;) {
+        if (begun < n && begun < done + n_lanes) {
+            struct lane *lane = &lanes[begun % n_lanes];
+            *lane = (struct lane){
+                .chunk = begun,
+                .set = {comm->plan.messages + 2 * (begun % n_lanes), 0, sizeof(float)}};
+            TDMI_TRY(begin_phase(comm, job, lane, err));
+            begun++;
+        }
+        for (int64_t c = done; c < begun; c++) {
+            struct lane *lane = &lanes[c % n_lanes];
+            TDMI_TRY(end_phase(comm, job, lane, err));
+            if (lane->phase == 2 * comm->plan.n_levels)
+                done++;
+            else
+                TDMI_TRY(begin_phase(comm, job, lane, err));
+        }
+    }
+    return TDM_OK;
+}
