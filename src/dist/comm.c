@@ -318,7 +318,7 @@ tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm
         mine->next = NULL;
         *end = mine;
         comm->n_open++;
-        comm->has_sums = comm->has_sums || job->total;
+        comm->has_sums = comm->has_sums || job->sum.total;
         pthread_cond_broadcast(&comm->has_changed);
     }
     pthread_mutex_unlock(&comm->lock);
@@ -542,25 +542,25 @@ tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err)
 static tdm_status begin_sum(tdmi_comm *comm, struct tdmi_comm_job *job, float *const *roots,
                             tdm_error *err)
 {
-    if (!comm->table || job->n_values == 0)
+    if (!comm->table || job->sum.range.n == 0)
         return TDM_OK;
-    const int *roots_of = comm->plan.roots_of + comm->launch.rank;
-    for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
-        job->roots[i] = roots[i];
+    tdmi_sum_set_roots(comm, &job->sum, roots);
+    job->sum.room = comm->plan.room;
+    job->sum.chunk_values = TDMI_SUM_CHUNK;
     return tdmi_comm_begin(comm, job, err);
 }
 
 tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                          int64_t n, tdm_error *err)
 {
-    struct tdmi_comm_job job = {.run = tdmi_sum_run, .total = total, .first = first, .n_values = n};
+    struct tdmi_comm_job job = {.run = tdmi_sum_run, .sum = {.total = total, .range = {first, n}}};
     return begin_sum(comm, &job, roots, err);
 }
 
 tdm_status tdmi_comm_sum_rounded(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                                  int64_t n, tdm_error *err)
 {
-    struct tdmi_comm_job job = {
-        .run = tdmi_sum_run_rounded, .total = total, .first = first, .n_values = n};
+    struct tdmi_comm_job job = {.run = tdmi_sum_run_rounded,
+                                .sum = {.total = total, .range = {first, n}}};
     return begin_sum(comm, &job, roots, err);
 }
