@@ -89,12 +89,12 @@ static tdm_status connect_gpu(tdmi_comm *comm, tdmi_peers **peers, tdmi_device *
                               tdm_error *err)
 {
     const struct tdmi_peer_table *table = tdmi_backend_shim.peers;
+    const int rank = tdmi_comm_rank(comm);
     struct tdmi_peers_id id = {{0}};
-    if (tdmi_comm_rank(comm) == 0)
-        TDMI_TRY(table->make_id(device, &id, err));
+    TDMI_TRY(table->open(device, rank == 0 ? &id : NULL, peers, err));
     TDMI_TRY(tdmi_comm_broadcast(comm, &id, sizeof id, err));
-    return table->open(device, &id, tdmi_comm_rank(comm), tdmi_comm_world(comm),
-                       (struct tdmi_peers_watch){look, comm, 1.0}, peers, err);
+    return table->join(*peers, &id, rank, tdmi_comm_world(comm),
+                       (struct tdmi_peers_watch){look, comm, 1.0}, err);
 }
 
 /* No rank leaves while the GPU of another one may need it. */
