@@ -48,10 +48,11 @@ struct tdmi_device_table {
     /* Optional; NULL: it computes with none. Describe the library of this number, counted from 0;
      * works without a device too. False past the last. */
     bool (*library)(int index, struct tdmi_backend_library *library);
-    /* Optional, all three or none. A name that no other device in the world has. The algorithms
-     * that kernels of this device have chosen, as a text (tdmi_free; NULL: no memory); kernels of
-     * another device of the same kind, which takes the text, then choose these. */
-    void (*identify)(const tdmi_device *device, char name[TDMI_DEVICE_NAME_BYTES]);
+    /* NULL where memory is the host's. A name that no other device in the world has; all are
+     * of one length. The algorithms that kernels of this device have chosen, as a text
+     * (tdmi_free; NULL: no memory); kernels of a device of the same kind, to which the text is lent
+     * until it is closed or gets another, then choose these. */
+    const char *(*identify)(const tdmi_device *device);
     char *(*write_choices)(tdmi_device *device);
     void (*read_choices)(tdmi_device *device, const char *text);
 };
@@ -67,7 +68,7 @@ struct tdmi_memory_table {
     /* All bytes become 0. */
     void (*clear)(tdmi_stream *stream, void *memory, size_t bytes);
     /* Optional, a pair; NULL: any ordinary memory does. Host memory that is copied to the device
-     * without an intermediate copy, while the caller continues. */
+     * without an intermediate copy, while the caller continues. Several ranks need it. */
     void *(*alloc_pinned)(tdmi_device *device, size_t bytes);
     void (*free_pinned)(tdmi_device *device, void *memory);
     /* Optional; NULL: no rows are kept on the device. Queued as a kernel is, and may be recorded:
@@ -266,7 +267,7 @@ struct tdmi_backend {
     const struct tdmi_update_table *update;
     const struct tdmi_change_table *changes;   /* NULL: it changes no images */
     const struct tdmi_picture_table *pictures; /* NULL: it decodes none */
-    const struct tdmi_peer_table *peers;       /* NULL: devices exchange nothing by themselves */
+    const struct tdmi_peer_table *peers;       /* NULL: memory is the host's */
 };
 
 #define X(backend) extern const struct tdmi_backend backend;

@@ -27,15 +27,6 @@ static bool read_listed(const char *name, int listed[most_listed], int *n)
     return false;
 }
 
-static tdm_status count_gpus(const char *name, int *n, tdm_error *err)
-{
-    const struct tdmi_backend *cuda = NULL;
-    TDM_TRY(tdmi_cuda_backend(&cuda, err), err, "choosing the device '%s'", name);
-    *n = cuda->device.count();
-    *n = *n > 0 ? *n : 1; /* opening it says why there is none */
-    return TDM_OK;
-}
-
 bool tdmi_backend_is_list(const char *name)
 {
     int listed[most_listed], n;
@@ -44,31 +35,33 @@ bool tdmi_backend_is_list(const char *name)
 
 tdm_status tdmi_backend_ranks_for(const char *name, int *n, tdm_error *err)
 {
+    const struct tdmi_backend *cuda = NULL;
     int listed[most_listed];
-    if (!tdmi_backend_is_list(name))
-        *n = 1;
-    else if (read_listed(name, listed, n) && *n == 0)
-        return count_gpus(name, n, err);
+    *n = 1;
+    if (!tdmi_backend_is_list(name) || (read_listed(name, listed, n) && *n > 0))
+        return TDM_OK;
+    TDM_TRY(tdmi_cuda_backend(&cuda, err), err, "choosing a GPU for each rank");
+    *n = cuda->device.count();
+    *n = *n > 0 ? *n : 1; /* opening it says why there is none */
     return TDM_OK;
 }
 
 tdm_status tdmi_backend_of_rank(const char *name, int world, int local_rank,
                                 char device[TDMI_DEVICE_NAME_BYTES], tdm_error *err)
 {
-    int listed[most_listed], n = 0, wanted = 1;
+    int listed[most_listed], n_listed = 0, n;
     snprintf(device, TDMI_DEVICE_NAME_BYTES, "%s", name);
-    if (!read_listed(name, listed, &n) || (world == 1 && !tdmi_backend_is_list(name)))
+    if (!read_listed(name, listed, &n_listed) || (world == 1 && !tdmi_backend_is_list(name)))
         return TDM_OK;
-    TDMI_TRY(tdmi_backend_ranks_for(name, &wanted, err));
-    if (world == 1 && wanted > 1)
+    TDMI_TRY(tdmi_backend_ranks_for(n_listed == 0 ? "cuda:all" : name, &n, err));
+    if (world == 1 && n > 1)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "choosing the device '%s': it names %d GPUs, and one process computes on "
                         "one; 'tandem train' and 'tandem run -n %d -- train' start a process for "
                         "each",
-                        name, wanted, wanted);
-    if (n == 0)
-        TDMI_TRY(count_gpus(name, &wanted, err));
+                        name, n, n);
+    local_rank %= n;
     snprintf(device, TDMI_DEVICE_NAME_BYTES, "cuda:%d",
-             n > 0 ? listed[local_rank % n] : local_rank % wanted);
+             n_listed == 0 ? local_rank : listed[local_rank]);
     return TDM_OK;
 }

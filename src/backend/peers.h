@@ -25,24 +25,26 @@ struct tdmi_peers_id {
 struct tdmi_peers_watch {
     tdm_status (*look)(void *self, tdm_error *err);
     void *self;
-    double deadline; /* seconds until all have opened */
+    double deadline; /* seconds until all have joined */
 };
 
-/* Values that are sent to a rank, or received from it. */
+/* Values that are sent to another rank, or received from it. */
 struct tdmi_peer_message {
-    int rank; /* its own: a copy */
+    int rank;
     bool is_sent;
     float *values;
     int64_t n;
 };
 
 struct tdmi_peer_table {
-    const char *library; /* the library that does it: tdmi_device_table.library describes it */
-    tdm_status (*make_id)(struct tdmi_device *device, struct tdmi_peers_id *id, tdm_error *err);
-    tdm_status (*open)(struct tdmi_device *device, const struct tdmi_peers_id *id, int rank,
-                       int world, struct tdmi_peers_watch watch, tdmi_peers **peers,
+    /* Opens the library, which needs no other rank; TDM_E_ABSENT: it is missing. id: gets a new
+     * one; NULL: another rank makes it. */
+    tdm_status (*open)(struct tdmi_device *device, struct tdmi_peers_id *id, tdmi_peers **peers,
                        tdm_error *err);
     void (*close)(tdmi_peers *peers); /* never waits for other ranks */
+    /* Once, before the functions below: connects the devices of all ranks. */
+    tdm_status (*join)(tdmi_peers *peers, const struct tdmi_peers_id *id, int rank, int world,
+                       struct tdmi_peers_watch watch, tdm_error *err);
     /* All messages at once. Those from one rank to another arrive in the order of the list. */
     tdm_status (*exchange)(tdmi_peers *peers, struct tdmi_stream *stream,
                            const struct tdmi_peer_message *messages, int n, tdm_error *err);

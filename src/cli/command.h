@@ -47,9 +47,8 @@ struct tdmi_watch;
 struct tdmi_call {
     const struct tdmi_globals *globals;
     const struct tdmi_settings *settings; /* with origins, for the record */
-    const void *values;       /* the command's struct, filled through its option table */
-    const char *const *words; /* the command line as it was typed, without the program */
-    int n_words;
+    const void *values; /* the command's struct, filled through its option table */
+    const char **words; /* the command line as it was typed, without the program; ends with NULL */
     const char *const *arguments; /* as many as the argument table allows */
     int n_arguments;
     struct tdmi_watch *watch; /* shows the events of the work (cli/watch.h) */

@@ -26,8 +26,7 @@ struct frame {
     struct tdmi_settings settings;
     struct tdmi_globals globals;
     union tdmi_command_values values;
-    const char *const *words; /* as typed: reading arguments changes argv */
-    int n_words;
+    const char **words; /* as typed: reading arguments changes argv */
     struct tdmi_output out;
     bool is_silent;  /* another process of the job prints the result */
     int exit_status; /* of a run without error */
@@ -236,7 +235,6 @@ static tdm_status run_command(struct frame *frame, tdm_json_writer *json, tdm_er
         .settings = settings,
         .values = frame->values.bytes,
         .words = frame->words,
-        .n_words = frame->n_words,
         .arguments = settings->arguments,
         .n_arguments = settings->n_arguments,
         .watch = &watch,
@@ -257,9 +255,8 @@ static tdm_status run(struct frame *frame, int argc, char **argv, tdm_error *err
     TDMI_AT_END(tdm_json_writer_free_at) tdm_json_writer *json = NULL;
     TDMI_AT_END(tdmi_free_at) const char **words = NULL;
     TDMI_TRY(TDMI_NEW(words, argc + 1, err));
-    frame->n_words = argc > 0 ? argc - 1 : 0;
-    memcpy(words, argv + 1, sizeof *words * (size_t)frame->n_words);
-    frame->words = words;
+    memcpy(words, argv, sizeof *words * (size_t)argc);
+    frame->words = argc > 0 ? words + 1 : words;
     TDMI_TRY(gather(frame, argc, argv, err));
     set_log(frame);
     if (frame->globals.json && !(json = tdm_json_writer_new(2)))

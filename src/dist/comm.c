@@ -155,12 +155,16 @@ static bool rest(tdmi_comm *comm, int64_t waited_ns)
     return !is_closing;
 }
 
-/* After a failure that the transport has not seen. */
-static tdm_status let_go(tdmi_comm *comm, tdm_status status)
+/* A failure that the transport has not seen. */
+static tdm_status report_silence(tdmi_comm *comm, int silent, const char *what, tdm_error *err)
 {
+    char last[TDMI_BEAT_BYTES + 16];
     if (comm->table->let_go)
         comm->table->let_go(comm->transport);
-    return status;
+    return TDM_FAIL(err, TDM_E_PEER,
+                    "rank %d waited for %s and heard nothing from rank %d on %s for %g seconds%s",
+                    comm->launch.rank, what, silent, comm->table->host_of(comm->transport, silent),
+                    comm->launch.deadline, describe_last(comm, silent, last));
 }
 
 tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, const int *n_of,
@@ -168,9 +172,8 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
 {
     const int64_t began_ns = tdmi_clock_ns();
     for (;;) {
-        char last[TDMI_BEAT_BYTES + 16];
         int silent;
-        const tdm_status status = comm->table->progress(comm->transport, err);
+        const tdm_status status = comm->table->progress(comm->transport, false, err);
         const int open = first_open(comm, sets, n_of, n_sets, began_ns, &silent);
         if (open < 0) /* a rank that failed after these is found by the next look */
             return TDM_OK;
@@ -178,13 +181,7 @@ tdm_status tdmi_comm_wait(tdmi_comm *comm, struct tdmi_message *const *sets, con
         comm->open_peer = open;
         TDMI_TRY(beat(comm, err));
         if (silent >= 0)
-            return let_go(
-                comm, TDM_FAIL(err, TDM_E_PEER,
-                               "rank %d waited for %s and heard nothing from rank %d on %s for %g "
-                               "seconds%s",
-                               comm->launch.rank, what, silent,
-                               comm->table->host_of(comm->transport, silent), comm->launch.deadline,
-                               describe_last(comm, silent, last)));
+            return report_silence(comm, silent, what, err);
         if (!rest(comm, tdmi_clock_ns() - began_ns))
             return TDM_E_STOPPED;
     }
@@ -239,15 +236,28 @@ static void look_for_stops(tdmi_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
+/* Between jobs, where the caller has needed all ranks since then. A rank that is ahead and waits
+ * for this one in turn may be silent; a second is left to who gives up after the deadline by
+ * himself. */
+static tdm_status look_for_silence(tdmi_comm *comm, int64_t since_ns, tdm_error *err)
+{
+    const double deadline = comm->launch.deadline;
+    for (int r = 0; r < comm->launch.world && is_over(since_ns, deadline + 1.0); r++)
+        if (r != comm->launch.rank && is_over(comm->table->heard_ns(comm->transport, r), deadline))
+            return report_silence(comm, r, "the devices of all ranks", err);
+    return TDM_OK;
+}
+
 /* The next job, or a look at the others. */
-static tdm_status take_turn(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
+static tdm_status take_turn(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t needs_all_ns,
+                            tdm_error *err)
 {
     TDMI_TRY(beat(comm, err));
     if (job)
         return job->run(comm, job, err);
-    TDMI_TRY(comm->table->progress(comm->transport, err));
+    TDMI_TRY(comm->table->progress(comm->transport, needs_all_ns > 0, err));
     look_for_stops(comm);
-    return TDM_OK;
+    return needs_all_ns > 0 ? look_for_silence(comm, needs_all_ns, err) : TDM_OK;
 }
 
 static void *work(void *self)
@@ -264,9 +274,10 @@ static void *work(void *self)
             continue;
         const bool has_failed = comm->failure.code != TDM_OK;
         const tdmi_lane *lane = job ? comm->lane : NULL; /* it stays while a job is open */
+        const int64_t needs_all_ns = comm->needs_all_ns;
         pthread_mutex_unlock(&comm->lock);
         const int64_t begin_ns = tdmi_lane_begin(lane);
-        const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, &err);
+        const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, needs_all_ns, &err);
         if (lane)
             tdmi_comm_trace_job(comm, job, begin_ns);
         pthread_mutex_lock(&comm->lock);
@@ -291,6 +302,7 @@ tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm
 {
     struct tdmi_comm_job *mine = NULL;
     pthread_mutex_lock(&comm->lock);
+    comm->needs_all_ns = 0;
     tdm_status status = report_failure(comm, err);
     if (status == TDM_OK && comm->spare) {
         mine = comm->spare;
@@ -306,7 +318,7 @@ tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm
         mine->next = NULL;
         *end = mine;
         comm->n_open++;
-        comm->has_sums = comm->has_sums || job->total;
+        comm->has_sums = comm->has_sums || job->sum.total;
         pthread_cond_broadcast(&comm->has_changed);
     }
     pthread_mutex_unlock(&comm->lock);
@@ -467,6 +479,8 @@ int64_t tdmi_comm_looks(tdmi_comm *comm)
 tdm_status tdmi_comm_check(tdmi_comm *comm, tdm_error *err)
 {
     pthread_mutex_lock(&comm->lock);
+    if (comm->needs_all_ns == 0)
+        comm->needs_all_ns = tdmi_clock_ns();
     const tdm_status status = report_failure(comm, err);
     pthread_mutex_unlock(&comm->lock);
     return status;
@@ -528,11 +542,11 @@ tdm_status tdmi_comm_divide(tdmi_comm *comm, int n_groups, tdm_error *err)
 static tdm_status begin_sum(tdmi_comm *comm, struct tdmi_comm_job *job, float *const *roots,
                             tdm_error *err)
 {
-    if (!comm->table || job->n_values == 0)
+    if (!comm->table || job->sum.range.n == 0)
         return TDM_OK;
-    const int *roots_of = comm->plan.roots_of + comm->launch.rank;
-    for (int i = 0; i < roots_of[1] - roots_of[0]; i++)
-        job->roots[i] = roots[i];
+    tdmi_sum_set_roots(comm, &job->sum, roots);
+    job->sum.room = comm->plan.room;
+    job->sum.chunk_values = TDMI_SUM_CHUNK;
     return tdmi_comm_begin(comm, job, err);
 }
 
@@ -541,16 +555,14 @@ tdm_status tdmi_comm_sum(tdmi_comm *comm, float *const *roots, float *total, int
 {
     struct tdmi_comm_job job = {.run =
                                     comm->plan.n_levels > 0 ? tdmi_sum_run_halving : tdmi_sum_run,
-                                .total = total,
-                                .first = first,
-                                .n_values = n};
+                                .sum = {.total = total, .range = {first, n}}};
     return begin_sum(comm, &job, roots, err);
 }
 
 tdm_status tdmi_comm_sum_rounded(tdmi_comm *comm, float *const *roots, float *total, int64_t first,
                                  int64_t n, tdm_error *err)
 {
-    struct tdmi_comm_job job = {
-        .run = tdmi_sum_run_rounded, .total = total, .first = first, .n_values = n};
+    struct tdmi_comm_job job = {.run = tdmi_sum_run_rounded,
+                                .sum = {.total = total, .range = {first, n}}};
     return begin_sum(comm, &job, roots, err);
 }

@@ -11,13 +11,29 @@
 /* Channels of messages. */
 enum { TDMI_TO_SUM, TDMI_SUMMED, TDMI_BYTES };
 
+/* Values of a chunk on the host: large enough that a message's fixed cost is small, small enough
+ * that parts are in the caches when they are added. */
+enum { TDMI_SUM_CHUNK = 64 * 1024 };
+
+/* Values [first, first + n). */
+struct tdmi_range {
+    int64_t first, n;
+};
+
+/* Where the values of a sum lie on this rank. */
+struct tdmi_sum_arrays {
+    float *roots[TDMI_TREE_ROOTS]; /* of its subtrees */
+    int n_roots;
+    float *total; /* gets the sum; may be the first of these */
+    struct tdmi_range range;
+    float *room; /* for the subtrees of all ranks: two chunks of each */
+    int64_t chunk_values;
+};
+
 /* Work for the communicator's thread. */
 struct tdmi_comm_job {
     tdm_status (*run)(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err);
-    /* of a sum */
-    float *roots[TDMI_TREE_ROOTS];
-    float *total;
-    int64_t first, n_values;
+    struct tdmi_sum_arrays sum; /* of a sum */
     /* of bytes */
     void *bytes;
     const void *mine;
@@ -67,6 +83,9 @@ struct tdmi_comm {
     bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
     bool has_sums;     /* a sum was begun since then */
     bool is_waited_for, is_closing;
+    /* Since when the caller has waited for all ranks by other means than messages; 0: it does not.
+     */
+    int64_t needs_all_ns;
     struct tdmi_comm_heard *heard; /* by rank */
     int64_t n_looks;
     bool has_said_stop;            /* this rank, in a heartbeat */
@@ -104,26 +123,42 @@ void tdmi_clock_take_trip(struct tdmi_clock_trip *best, int64_t began_ns, int64_
                           int64_t ended_ns);
 /* How far its clock is ahead; 0 where half the trip is more. */
 int64_t tdmi_clock_ahead(const struct tdmi_clock_trip *best);
-/* sum.c. Of n values every rank owns a slice, whole vectors, which is cut into chunks of so many
- * values: chunk c of a rank's, and the number of chunks of the longest slice. */
-struct tdmi_range {
-    int64_t first, n;
-};
-struct tdmi_range tdmi_sum_chunk(int64_t n, int world, int rank, int64_t chunk_values, int64_t c);
-int64_t tdmi_sum_chunks(int64_t n, int world, int64_t chunk_values);
+/*
+ * sum.c. The roots of this rank; which chunk of which array goes from whom to whom in an exact sum;
+ * the arrays need not be the host's.
+ *
+ * Every rank owns a slice of the values, whole vectors, which is cut into chunks: chunk c of a
+ * rank's, and the number of chunks of the longest slice.
+ */
+void tdmi_sum_set_roots(const tdmi_comm *comm, struct tdmi_sum_arrays *arrays, float *const *roots);
+struct tdmi_range tdmi_sum_chunk(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                 int rank, int64_t c);
+int64_t tdmi_sum_chunks(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays);
+/* This rank's chunk c of a subtree of any rank: in an array of its own, or where it is received. A
+ * rank without a subtree receives the first one where the sum will be. */
+float *tdmi_sum_part(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays, int64_t c,
+                     int root);
+/* Starts to send n values to a peer, or to receive them. */
+typedef tdm_status tdmi_sum_start(void *self, bool is_sent, int peer, void *values, int64_t n,
+                                  tdm_error *err);
+/* Chunk c: own subtrees go to the owners, and those of the others come for the own slice; when they
+ * are added, the own sum goes to all, and those of the others come. */
+typedef tdm_status tdmi_sum_exchange(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                     int64_t c, tdmi_sum_start *start, void *self, tdm_error *err);
+tdmi_sum_exchange tdmi_sum_exchange_parts, tdmi_sum_exchange_sums;
 tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_groups,
                               tdm_error *err) TDM_MUST_USE;
 void tdmi_sum_plan_release(struct tdmi_sum_plan *plan);
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job,
                         tdm_error *err) TDM_MUST_USE;
-/* Messages that were started together, of values of so many bytes. */
+/* Messages between hosts that were started together, and what starts one: self is the set. */
 struct tdmi_message_set {
+    tdmi_comm *comm;
     struct tdmi_message *messages;
-    int n;
+    int n, channel;
     size_t value_bytes;
 };
-tdm_status tdmi_sum_start(tdmi_comm *comm, struct tdmi_message_set *set, bool is_sent, int peer,
-                          int channel, void *values, int64_t n, tdm_error *err) TDM_MUST_USE;
+tdmi_sum_start tdmi_message_start;
 tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job,
                                 tdm_error *err) TDM_MUST_USE;
 /* sum_halving.c. The halvings of a plan; 0: its ranks or subtrees are not of that kind. */

@@ -28,8 +28,8 @@ static void add_sum(const tdmi_comm *comm, const struct tdmi_comm_job *job,
 {
     struct tdmi_trace_event late = event, wire = event;
     event.kind = TDMI_TRACE_SUM;
-    event.number = (int32_t)job->first;
-    event.values[0] = wire.values[0] = job->n_values * (int64_t)sizeof(float);
+    event.number = (int32_t)job->sum.range.first;
+    event.values[0] = wire.values[0] = job->sum.range.n * (int64_t)sizeof(float);
     event.values[1] = event.begin_ns - job->queued_ns;
     late.kind = TDMI_TRACE_WAIT_RANK;
     late.number = comm->late_peer;
@@ -48,7 +48,7 @@ void tdmi_comm_trace_job(tdmi_comm *comm, const struct tdmi_comm_job *job, int64
                                            .end_ns = tdmi_clock_ns(),
                                            .values = {(int64_t)job->n_bytes},
                                            .kind = TDMI_TRACE_MESSAGE};
-    if (job->n_values > 0)
+    if (job->sum.range.n > 0)
         add_sum(comm, job, event);
     else
         tdmi_lane_add(comm->lane, &event);

@@ -20,9 +20,7 @@
 #include "dist/cut.h"
 #include "tensor/half.h"
 
-/* Values of a chunk: large enough that a message's fixed cost is small, small enough that parts are
- * in the caches when they are added. */
-enum { chunk_values = 64 * 1024, vector_values = 16 };
+enum { vector_values = 16 };
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
@@ -54,7 +52,7 @@ static tdm_status reserve(struct tdmi_sum_plan *plan, int world, int n_roots, td
     TDMI_TRY(TDMI_NEW(plan->parts, n_roots + 1, err));
     TDMI_TRY(TDMI_NEW(plan->additions, n_roots, err));
     const int n_blocks = n_roots > world ? n_roots : world;
-    plan->room = tdmi_alloc_aligned(sizeof(float) * 2 * chunk_values * (size_t)n_blocks);
+    plan->room = tdmi_alloc_aligned(sizeof(float) * 2 * TDMI_SUM_CHUNK * (size_t)n_blocks);
     TDMI_CHECK_MEMORY(plan->room, err);
     const int most = most_of_a_rank(plan, world), others = n_roots + 2;
     plan->most_messages = (world - 1) * most > 2 * world ? (world - 1) * most : 2 * world;
@@ -93,100 +91,106 @@ tdm_status tdmi_sum_plan_make(struct tdmi_sum_plan *plan, int world, int n_group
 
 /* ---- a sum ----------------------------------------------------------------------------------- */
 
-struct tdmi_range tdmi_sum_chunk(int64_t n, int world, int rank, int64_t size, int64_t c)
+struct tdmi_range tdmi_sum_chunk(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                 int rank, int64_t c)
 {
-    const int64_t all = (n + vector_values - 1) / vector_values, first = all * rank / world,
-                  end = all * (rank + 1) / world;
-    const int64_t from = first * vector_values + c * size;
+    const int world = comm->launch.world;
+    const int64_t n = arrays->range.n, all = (n + vector_values - 1) / vector_values,
+                  first = all * rank / world, end = all * (rank + 1) / world;
+    const int64_t from = first * vector_values + c * arrays->chunk_values;
     int64_t until = end * vector_values < n ? end * vector_values : n;
-    until = from + size < until ? from + size : until;
-    return (struct tdmi_range){from, until > from ? until - from : 0};
+    until = from + arrays->chunk_values < until ? from + arrays->chunk_values : until;
+    return (struct tdmi_range){arrays->range.first + from, until > from ? until - from : 0};
 }
 
-int64_t tdmi_sum_chunks(int64_t n, int world, int64_t size)
+int64_t tdmi_sum_chunks(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays)
 {
-    const int64_t all = (n + vector_values - 1) / vector_values,
+    const int world = comm->launch.world;
+    const int64_t all = (arrays->range.n + vector_values - 1) / vector_values,
                   longest = (all + world - 1) / world * vector_values;
-    return (longest + size - 1) / size;
+    return (longest + arrays->chunk_values - 1) / arrays->chunk_values;
 }
 
-static struct tdmi_range chunk_of(int64_t n, int world, int rank, int64_t c)
+static int roots_of_rank(const tdmi_comm *comm, int rank)
 {
-    return tdmi_sum_chunk(n, world, rank, chunk_values, c);
+    return comm->plan.roots_of[rank + 1] - comm->plan.roots_of[rank];
 }
 
-tdm_status tdmi_sum_start(tdmi_comm *comm, struct tdmi_message_set *set, bool is_sent, int peer,
-                          int channel, void *values, int64_t n, tdm_error *err)
+void tdmi_sum_set_roots(const tdmi_comm *comm, struct tdmi_sum_arrays *arrays, float *const *roots)
 {
+    arrays->n_roots = roots_of_rank(comm, comm->launch.rank);
+    for (int i = 0; i < arrays->n_roots; i++)
+        arrays->roots[i] = roots[i];
+}
+
+float *tdmi_sum_part(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays, int64_t c,
+                     int root)
+{
+    const int own = root - comm->plan.roots_of[comm->launch.rank];
+    const int64_t first = tdmi_sum_chunk(comm, arrays, comm->launch.rank, c).first;
+    if (arrays->n_roots == 0 && root == 0)
+        return arrays->total + first;
+    if (own >= 0 && own < arrays->n_roots)
+        return arrays->roots[own] + first;
+    const int64_t room = c % 2 * comm->plan.n_roots + root;
+    return arrays->room + room * arrays->chunk_values;
+}
+
+tdm_status tdmi_sum_exchange_parts(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                   int64_t c, tdmi_sum_start *start, void *self, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const int64_t n = tdmi_sum_chunk(comm, arrays, rank, c).n;
+    for (int step = 1; step < world; step++) { /* not all to rank 0 first */
+        const int to = (rank + step) % world, from = (rank + world - step) % world;
+        const struct tdmi_range theirs = tdmi_sum_chunk(comm, arrays, to, c);
+        for (int i = 0; i < arrays->n_roots; i++)
+            TDMI_TRY(start(self, true, to, arrays->roots[i] + theirs.first, theirs.n, err));
+        for (int i = comm->plan.roots_of[from]; i < comm->plan.roots_of[from + 1]; i++)
+            TDMI_TRY(start(self, false, from, tdmi_sum_part(comm, arrays, c, i), n, err));
+    }
+    return TDM_OK;
+}
+
+tdm_status tdmi_sum_exchange_sums(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                  int64_t c, tdmi_sum_start *start, void *self, tdm_error *err)
+{
+    const int rank = comm->launch.rank, world = comm->launch.world;
+    const struct tdmi_range mine = tdmi_sum_chunk(comm, arrays, rank, c);
+    for (int step = 1; step < world; step++) {
+        const int to = (rank + step) % world, from = (rank + world - step) % world;
+        const struct tdmi_range theirs = tdmi_sum_chunk(comm, arrays, from, c);
+        TDMI_TRY(start(self, true, to, arrays->total + mine.first, mine.n, err));
+        TDMI_TRY(start(self, false, from, arrays->total + theirs.first, theirs.n, err));
+    }
+    return TDM_OK;
+}
+
+/* ---- between arrays of the host -------------------------------------------------------------- */
+
+tdm_status tdmi_message_start(void *self, bool is_sent, int peer, void *values, int64_t n,
+                              tdm_error *err)
+{
+    struct tdmi_message_set *set = self;
+    const tdmi_comm *comm = set->comm;
     struct tdmi_message *message = &set->messages[set->n++];
     *message = (struct tdmi_message){
-        .peer = peer, .channel = channel, .bytes = values, .n = (size_t)n * set->value_bytes};
+        .peer = peer, .channel = set->channel, .bytes = values, .n = (size_t)n * set->value_bytes};
     return is_sent ? comm->table->send(comm->transport, message, err)
                    : comm->table->receive(comm->transport, message, err);
 }
 
-/* Where the part of another rank's root is received. */
-static float *room_of(const struct tdmi_sum_plan *plan, int64_t c, int root)
-{
-    float *room = plan->room;
-    return room + ((size_t)(c % 2) * (size_t)plan->n_roots + (size_t)root) * chunk_values;
-}
-
-/* Own parts to the owners, and those of the others for the own slice. */
-static tdm_status exchange_parts(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                 struct tdmi_message_set *set, tdm_error *err)
+static void add_parts(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays, int64_t c)
 {
     const struct tdmi_sum_plan *plan = &comm->plan;
-    const int rank = comm->launch.rank, world = comm->launch.world;
-    const int n_own = plan->roots_of[rank + 1] - plan->roots_of[rank];
-    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
-    set->n = 0;
-    for (int step = 1; step < world; step++) { /* not all to rank 0 first */
-        const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct tdmi_range theirs = chunk_of(job->n_values, world, to, c);
-        for (int i = 0; i < n_own; i++)
-            TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_TO_SUM,
-                                    job->roots[i] + job->first + theirs.first, theirs.n, err));
-        for (int i = plan->roots_of[from]; i < plan->roots_of[from + 1]; i++)
-            TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_TO_SUM, room_of(plan, c, i),
-                                    mine.n, err));
-    }
-    return TDM_OK;
-}
-
-static void add_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
-{
-    const struct tdmi_sum_plan *plan = &comm->plan;
-    const int rank = comm->launch.rank;
-    const struct tdmi_range mine = chunk_of(job->n_values, comm->launch.world, rank, c);
-    float *total = job->total + job->first + mine.first;
-    for (int i = 0; i < plan->n_roots; i++) {
-        const int own = i - plan->roots_of[rank];
-        plan->parts[i].values = own >= 0 && i < plan->roots_of[rank + 1]
-                                    ? job->roots[own] + job->first + mine.first
-                                    : room_of(plan, c, i);
-    }
+    const struct tdmi_range mine = tdmi_sum_chunk(comm, arrays, comm->launch.rank, c);
+    float *total = arrays->total + mine.first;
+    for (int i = 0; i < plan->n_roots; i++)
+        plan->parts[i].values = tdmi_sum_part(comm, arrays, c, i);
     plan->parts[plan->n_roots].values = total;
     tdmi_tree_sum(plan->parts, plan->additions, plan->n_additions, 0, mine.n);
     if (plan->n_additions == 0 && total != plan->parts[0].values)
         memcpy(total, plan->parts[0].values, sizeof *total * (size_t)mine.n);
-}
-
-static tdm_status exchange_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                struct tdmi_message_set *set, tdm_error *err)
-{
-    const int rank = comm->launch.rank, world = comm->launch.world;
-    float *total = job->total + job->first;
-    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
-    set->n = 0;
-    for (int step = 1; step < world; step++) {
-        const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
-        TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_SUMMED, total + mine.first, mine.n, err));
-        TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_SUMMED, total + theirs.first, theirs.n,
-                                err));
-    }
-    return TDM_OK;
 }
 
 static tdm_status wait_for(tdmi_comm *comm, const struct tdmi_message_set *a,
@@ -197,34 +201,39 @@ static tdm_status wait_for(tdmi_comm *comm, const struct tdmi_message_set *a,
 }
 
 /* The four sets of a plan. */
-static void clear_sets(const struct tdmi_sum_plan *plan, struct tdmi_message_set parts[2],
+static void clear_sets(tdmi_comm *comm, struct tdmi_message_set parts[2],
                        struct tdmi_message_set sums[2], size_t value_bytes)
 {
+    const struct tdmi_sum_plan *plan = &comm->plan;
     for (int i = 0; i < 2; i++) {
-        parts[i] =
-            (struct tdmi_message_set){plan->messages + i * plan->most_messages, 0, value_bytes};
-        sums[i] = (struct tdmi_message_set){plan->messages + (2 + i) * plan->most_messages, 0,
-                                            value_bytes};
+        parts[i] = (struct tdmi_message_set){comm, plan->messages + i * plan->most_messages, 0,
+                                             TDMI_TO_SUM, value_bytes};
+        sums[i] = (struct tdmi_message_set){comm, plan->messages + (2 + i) * plan->most_messages, 0,
+                                            TDMI_SUMMED, value_bytes};
     }
 }
 
 tdm_status tdmi_sum_run(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
+    const struct tdmi_sum_arrays *arrays = &job->sum;
+    const int64_t n = tdmi_sum_chunks(comm, arrays);
     struct tdmi_message_set parts[2], sums[2];
-    clear_sets(&comm->plan, parts, sums, sizeof(float));
+    clear_sets(comm, parts, sums, sizeof(float));
     for (int64_t c = 0; c <= n; c++) {
         struct tdmi_message_set *now = &parts[c % 2], *before = &parts[(c + 1) % 2];
+        struct tdmi_message_set *summed = &sums[(c + 1) % 2];
+        now->n = 0;
         if (c < n)
-            TDMI_TRY(exchange_parts(comm, job, c, now, err));
+            TDMI_TRY(tdmi_sum_exchange_parts(comm, arrays, c, tdmi_message_start, now, err));
         if (c == 0)
             continue;
         /* The sums of two chunks before are at home, so that their messages are free. */
-        TDMI_TRY(wait_for(comm, before, &sums[(c + 1) % 2], err));
+        TDMI_TRY(wait_for(comm, before, summed, err));
         if (comm->lane && c == 1)
             tdmi_comm_trace_first(comm);
-        add_parts(comm, job, c - 1);
-        TDMI_TRY(exchange_sums(comm, job, c - 1, &sums[(c + 1) % 2], err));
+        add_parts(comm, arrays, c - 1);
+        summed->n = 0;
+        TDMI_TRY(tdmi_sum_exchange_sums(comm, arrays, c - 1, tdmi_message_start, summed, err));
     }
     return wait_for(comm, &sums[0], &sums[1], err);
 }
@@ -276,70 +285,64 @@ enum block { RECEIVED, SENT };
 static uint16_t *block_of(const tdmi_comm *comm, int64_t c, enum block block, int rank)
 {
     uint16_t *room = comm->plan.room;
-    return room + ((c % 2 * 2 + (int64_t)block) * comm->launch.world + rank) * chunk_values;
-}
-
-static int roots_of_rank(const tdmi_comm *comm, int rank)
-{
-    return comm->plan.roots_of[rank + 1] - comm->plan.roots_of[rank];
+    return room + ((c % 2 * 2 + (int64_t)block) * comm->launch.world + rank) * TDMI_SUM_CHUNK;
 }
 
 /* Values [first, first + n) of this rank's subtrees, added to total, which may be the first one. */
-static void add_roots(const tdmi_comm *comm, const struct tdmi_comm_job *job, float *total,
-                      int64_t first, int64_t n)
+static void add_roots(const struct tdmi_sum_arrays *arrays, float *total, int64_t first, int64_t n)
 {
-    if (total != job->roots[0] + first)
-        memcpy(total, job->roots[0] + first, sizeof *total * (size_t)n);
-    for (int i = 1; i < roots_of_rank(comm, comm->launch.rank); i++)
-        add(total, job->roots[i] + first, n);
+    if (total != arrays->roots[0] + first)
+        memcpy(total, arrays->roots[0] + first, sizeof *total * (size_t)n);
+    for (int i = 1; i < arrays->n_roots; i++)
+        add(total, arrays->roots[i] + first, n);
 }
 
-static void round_part(const tdmi_comm *comm, const struct tdmi_comm_job *job, uint16_t *to,
-                       struct tdmi_range range)
+static void round_part(const struct tdmi_sum_arrays *arrays, uint16_t *to, struct tdmi_range range)
 {
     enum { block_values = 2048 };
     float sums[block_values];
-    const bool has_one = roots_of_rank(comm, comm->launch.rank) == 1;
+    const bool has_one = arrays->n_roots == 1;
     for (int64_t at = 0; at < range.n; at += block_values) {
         const int64_t left = range.n - at, n = left < block_values ? left : block_values;
-        const int64_t first = job->first + range.first + at;
+        const int64_t first = range.first + at;
         if (!has_one)
-            add_roots(comm, job, sums, first, n);
-        round_values(to + at, has_one ? job->roots[0] + first : sums, n);
+            add_roots(arrays, sums, first, n);
+        round_values(to + at, has_one ? arrays->roots[0] + first : sums, n);
     }
 }
 
-static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_comm_job *job,
+static tdm_status exchange_rounded_parts(tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
                                          int64_t c, struct tdmi_message_set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = tdmi_sum_chunk(comm, arrays, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct tdmi_range theirs = chunk_of(job->n_values, world, to, c);
+        const struct tdmi_range theirs = tdmi_sum_chunk(comm, arrays, to, c);
         uint16_t *part = block_of(comm, c, SENT, to);
-        if (roots_of_rank(comm, rank) > 0) {
-            round_part(comm, job, part, theirs);
-            TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_TO_SUM, part, theirs.n, err));
+        if (arrays->n_roots > 0) {
+            round_part(arrays, part, theirs);
+            TDMI_TRY(tdmi_message_start(set, true, to, part, theirs.n, err));
         }
         if (roots_of_rank(comm, from) > 0)
-            TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_TO_SUM,
-                                    block_of(comm, c, RECEIVED, from), mine.n, err));
+            TDMI_TRY(tdmi_message_start(set, false, from, block_of(comm, c, RECEIVED, from), mine.n,
+                                        err));
     }
     return TDM_OK;
 }
 
 /* The own part first, then those of the others in their order. */
-static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
+static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                              int64_t c)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
-    float *total = job->total + job->first + mine.first;
+    const struct tdmi_range mine = tdmi_sum_chunk(comm, arrays, rank, c);
+    float *total = arrays->total + mine.first;
     uint16_t *rounded = block_of(comm, c, SENT, rank);
-    bool has_any = roots_of_rank(comm, rank) > 0;
+    bool has_any = arrays->n_roots > 0;
     if (has_any)
-        add_roots(comm, job, total, job->first + mine.first, mine.n);
+        add_roots(arrays, total, mine.first, mine.n);
     for (int r = 0; r < world; r++) {
         if (r == rank || roots_of_rank(comm, r) == 0)
             continue;
@@ -349,51 +352,51 @@ static void add_rounded_parts(const tdmi_comm *comm, const struct tdmi_comm_job 
     round_both(rounded, total, mine.n);
 }
 
-static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c,
-                                        struct tdmi_message_set *set, tdm_error *err)
+static tdm_status exchange_rounded_sums(tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                                        int64_t c, struct tdmi_message_set *set, tdm_error *err)
 {
     const int rank = comm->launch.rank, world = comm->launch.world;
-    const struct tdmi_range mine = chunk_of(job->n_values, world, rank, c);
+    const struct tdmi_range mine = tdmi_sum_chunk(comm, arrays, rank, c);
     set->n = 0;
     for (int step = 1; step < world; step++) {
         const int to = (rank + step) % world, from = (rank + world - step) % world;
-        const struct tdmi_range theirs = chunk_of(job->n_values, world, from, c);
-        TDMI_TRY(tdmi_sum_start(comm, set, true, to, TDMI_SUMMED, block_of(comm, c, SENT, rank),
-                                mine.n, err));
-        TDMI_TRY(tdmi_sum_start(comm, set, false, from, TDMI_SUMMED, block_of(comm, c, SENT, from),
-                                theirs.n, err));
+        const struct tdmi_range theirs = tdmi_sum_chunk(comm, arrays, from, c);
+        TDMI_TRY(tdmi_message_start(set, true, to, block_of(comm, c, SENT, rank), mine.n, err));
+        TDMI_TRY(
+            tdmi_message_start(set, false, from, block_of(comm, c, SENT, from), theirs.n, err));
     }
     return TDM_OK;
 }
 
-static void widen_sums(const tdmi_comm *comm, const struct tdmi_comm_job *job, int64_t c)
+static void widen_sums(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays, int64_t c)
 {
     for (int r = 0; r < comm->launch.world; r++) {
-        const struct tdmi_range theirs = chunk_of(job->n_values, comm->launch.world, r, c);
+        const struct tdmi_range theirs = tdmi_sum_chunk(comm, arrays, r, c);
         if (r != comm->launch.rank)
-            widen(job->total + job->first + theirs.first, block_of(comm, c, SENT, r), theirs.n);
+            widen(arrays->total + theirs.first, block_of(comm, c, SENT, r), theirs.n);
     }
 }
 
 tdm_status tdmi_sum_run_rounded(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const int64_t n = tdmi_sum_chunks(job->n_values, comm->launch.world, chunk_values);
+    const struct tdmi_sum_arrays *arrays = &job->sum;
+    const int64_t n = tdmi_sum_chunks(comm, arrays);
     struct tdmi_message_set parts[2], sums[2];
-    clear_sets(&comm->plan, parts, sums, sizeof(uint16_t));
+    clear_sets(comm, parts, sums, sizeof(uint16_t));
     for (int64_t c = 0; c < n + 2; c++) {
         if (c >= 2) { /* its blocks are free for chunk c then */
             TDMI_TRY(wait_for(comm, &sums[c % 2], &(struct tdmi_message_set){0}, err));
-            widen_sums(comm, job, c - 2);
+            widen_sums(comm, arrays, c - 2);
         }
         if (c < n)
-            TDMI_TRY(exchange_rounded_parts(comm, job, c, &parts[c % 2], err));
+            TDMI_TRY(exchange_rounded_parts(comm, arrays, c, &parts[c % 2], err));
         if (c == 0 || c > n)
             continue;
         TDMI_TRY(wait_for(comm, &parts[(c + 1) % 2], &(struct tdmi_message_set){0}, err));
         if (comm->lane && c == 1)
             tdmi_comm_trace_first(comm);
-        add_rounded_parts(comm, job, c - 1);
-        TDMI_TRY(exchange_rounded_sums(comm, job, c - 1, &sums[(c + 1) % 2], err));
+        add_rounded_parts(comm, arrays, c - 1);
+        TDMI_TRY(exchange_rounded_sums(comm, arrays, c - 1, &sums[(c + 1) % 2], err));
     }
     return TDM_OK;
 }

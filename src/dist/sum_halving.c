@@ -53,10 +53,11 @@ static struct tdmi_range held_by(int rank, int n_halvings, struct tdmi_range ran
     return range;
 }
 
-static struct tdmi_range range_of(const struct tdmi_comm_job *job, const struct lane *lane)
+static struct tdmi_range range_of(const struct tdmi_sum_arrays *arrays, const struct lane *lane)
 {
-    const int64_t first = lane->chunk * chunk_values, left = job->n_values - first;
-    return (struct tdmi_range){job->first + first, left < chunk_values ? left : chunk_values};
+    const int64_t first = lane->chunk * chunk_values, left = arrays->range.n - first;
+    return (struct tdmi_range){arrays->range.first + first,
+                               left < chunk_values ? left : chunk_values};
 }
 
 static float *room_of(const tdmi_comm *comm, const struct lane *lane)
@@ -64,39 +65,46 @@ static float *room_of(const tdmi_comm *comm, const struct lane *lane)
     return (float *)comm->plan.room + lane->chunk % n_lanes * chunk_values;
 }
 
-static tdm_status begin_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, struct lane *lane,
-                              tdm_error *err)
+/* Where the values that this rank halves lie. */
+static float *part_of(const struct tdmi_sum_arrays *arrays, const struct lane *lane)
+{
+    return lane->phase == 0 ? arrays->roots[0] : arrays->total;
+}
+
+static tdm_status begin_phase(const tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                              struct lane *lane, tdm_error *err)
 {
     const int n_levels = comm->plan.n_levels, rank = comm->launch.rank;
     const bool halves = lane->phase < n_levels;
     const int level = halves ? lane->phase : 2 * n_levels - 1 - lane->phase;
-    const int peer = rank ^ 1 << level, channel = halves ? TDMI_TO_SUM : TDMI_SUMMED;
-    const struct tdmi_range range = range_of(job, lane), mine = held_by(rank, level + 1, range),
+    const int peer = rank ^ 1 << level;
+    const struct tdmi_range range = range_of(arrays, lane), mine = held_by(rank, level + 1, range),
                             theirs = held_by(peer, level + 1, range);
-    float *part = lane->phase == 0 ? job->roots[0] : job->total;
-    lane->set.n = 0;
-    TDMI_TRY(tdmi_sum_start(comm, &lane->set, true, peer, channel,
-                            halves ? part + theirs.first : job->total + mine.first,
-                            halves ? theirs.n : mine.n, err));
-    return tdmi_sum_start(comm, &lane->set, false, peer, channel,
-                          halves ? room_of(comm, lane) : job->total + theirs.first,
-                          halves ? mine.n : theirs.n, err);
+    struct tdmi_message_set *set = &lane->set;
+    set->n = 0;
+    set->channel = halves ? TDMI_TO_SUM : TDMI_SUMMED;
+    if (halves) {
+        float *part = part_of(arrays, lane) + theirs.first;
+        TDMI_TRY(tdmi_message_start(set, true, peer, part, theirs.n, err));
+        return tdmi_message_start(set, false, peer, room_of(comm, lane), mine.n, err);
+    }
+    TDMI_TRY(tdmi_message_start(set, true, peer, arrays->total + mine.first, mine.n, err));
+    return tdmi_message_start(set, false, peer, arrays->total + theirs.first, theirs.n, err);
 }
 
 /* Which of the two is on the left in the tree does not matter: a + b and b + a are the same bits.
  */
-static tdm_status end_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, struct lane *lane,
-                            tdm_error *err)
+static tdm_status end_phase(tdmi_comm *comm, const struct tdmi_sum_arrays *arrays,
+                            struct lane *lane, tdm_error *err)
 {
-    struct tdmi_message *messages = lane->set.messages;
-    TDMI_TRY(tdmi_comm_wait(comm, &messages, &lane->set.n, 1, "the sum of gradients", err));
+    const struct tdmi_message_set *set = &lane->set;
+    TDMI_TRY(tdmi_comm_wait(comm, &set->messages, &set->n, 1, "the sum of gradients", err));
     if (lane->phase < comm->plan.n_levels) {
         const struct tdmi_range mine =
-            held_by(comm->launch.rank, lane->phase + 1, range_of(job, lane));
-        struct tdmi_tree_part parts[] = {
-            {0, (lane->phase == 0 ? job->roots[0] : job->total) + mine.first},
-            {1, room_of(comm, lane)},
-            {2, job->total + mine.first}};
+            held_by(comm->launch.rank, lane->phase + 1, range_of(arrays, lane));
+        const struct tdmi_tree_part parts[] = {{0, part_of(arrays, lane) + mine.first},
+                                               {1, room_of(comm, lane)},
+                                               {2, arrays->total + mine.first}};
         tdmi_tree_sum(parts, &(struct tdmi_tree_addition){2, 0, 1}, 1, 0, mine.n);
     }
     lane->phase++;
@@ -107,24 +115,25 @@ static tdm_status end_phase(tdmi_comm *comm, const struct tdmi_comm_job *job, st
 
 tdm_status tdmi_sum_run_halving(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err)
 {
-    const int64_t n = (job->n_values + chunk_values - 1) / chunk_values;
+    const struct tdmi_sum_arrays *arrays = &job->sum;
+    const int64_t n = (arrays->range.n + chunk_values - 1) / chunk_values;
     struct lane lanes[n_lanes];
     for (int64_t begun = 0, done = 0; done < n;) {
         if (begun < n && begun < done + n_lanes) {
-            struct lane *lane = &lanes[begun % n_lanes];
-            *lane = (struct lane){
-                .chunk = begun,
-                .set = {comm->plan.messages + 2 * (begun % n_lanes), 0, sizeof(float)}};
-            TDMI_TRY(begin_phase(comm, job, lane, err));
-            begun++;
+            const int64_t at = begun % n_lanes;
+            lanes[at] = (struct lane){.chunk = begun++};
+            lanes[at].set.comm = comm;
+            lanes[at].set.messages = comm->plan.messages + 2 * at;
+            lanes[at].set.value_bytes = sizeof(float);
+            TDMI_TRY(begin_phase(comm, arrays, &lanes[at], err));
         }
         for (int64_t c = done; c < begun; c++) {
             struct lane *lane = &lanes[c % n_lanes];
-            TDMI_TRY(end_phase(comm, job, lane, err));
+            TDMI_TRY(end_phase(comm, arrays, lane, err));
             if (lane->phase == 2 * comm->plan.n_levels)
                 done++;
             else
-                TDMI_TRY(begin_phase(comm, job, lane, err));
+                TDMI_TRY(begin_phase(comm, arrays, lane, err));
         }
     }
     return TDM_OK;

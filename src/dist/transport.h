@@ -43,9 +43,10 @@ struct tdmi_transport_table {
     /* Messages of 0 bytes are done at once and never sent. */
     tdm_status (*send)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
     tdm_status (*receive)(tdmi_transport *transport, struct tdmi_message *message, tdm_error *err);
-    /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost. One that has aborted:
-     * its status, by tdmi_transport_ended. */
-    tdm_status (*progress)(tdmi_transport *transport, tdm_error *err);
+    /* Moves what can be moved without waiting. TDM_E_PEER: a rank is lost that a message waits for,
+     * or any rank where all are needed. One that has aborted: its status, by tdmi_transport_ended.
+     */
+    tdm_status (*progress)(tdmi_transport *transport, bool needs_all, tdm_error *err);
     /* May be NULL. The caller gives up: afterwards open messages have no bytes any more. A call
      * that fails does the same by itself. */
     void (*let_go)(tdmi_transport *transport);

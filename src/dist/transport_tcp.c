@@ -316,7 +316,7 @@ static bool is_waited_for(const struct peer *peer)
 
 /* A peer that has gone matters once something is waited for, because ranks end one after another;
  * one that failed matters at once. */
-static tdm_status progress_tcp(tdmi_transport *transport, tdm_error *err)
+static tdm_status progress_tcp(tdmi_transport *transport, bool needs_all, tdm_error *err)
 {
     struct tcp *tcp = transport;
     for (int rank = 0; rank < tcp->world; rank++) {
@@ -327,7 +327,7 @@ static tdm_status progress_tcp(tdmi_transport *transport, tdm_error *err)
             TDMI_TRY(read_some(tcp, rank, err));
             write_some(peer);
         }
-        if (peer->has_aborted || (peer->is_gone && is_waited_for(peer)))
+        if (peer->has_aborted || (peer->is_gone && (needs_all || is_waited_for(peer))))
             return lost(tcp, rank, err);
     }
     return TDM_OK;

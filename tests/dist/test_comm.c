@@ -488,6 +488,46 @@ static void *open_transport(void *self)
     return NULL;
 }
 
+/* ---- ranks that are needed, although no message waits for them ------------------------------- */
+
+struct need {
+    tdm_status status;
+    tdm_error err;
+};
+
+/* Rank 0 waits for all; the others leave at once. */
+static void need_all(tdmi_comm *comm, void *self)
+{
+    struct need *it = self;
+    const struct timespec moment = {.tv_nsec = 10000000};
+    const int64_t began = tdmi_clock_ns();
+    while (tdmi_comm_rank(comm) == 0 && it->status == TDM_OK &&
+           tdmi_clock_seconds_since(began) < 10.0) {
+        nanosleep(&moment, NULL);
+        it->status = tdmi_comm_check(comm, &it->err);
+    }
+}
+
+TEST(a_rank_that_is_gone_fails_who_needs_all)
+{
+    struct need needs[2] = {0};
+    run_ranks((struct job){"tcp", 2, 20.0, false}, need_all, needs, sizeof needs[0]);
+    assert_int_equal(needs[0].status, TDM_E_PEER);
+    assert_says(&needs[0].err, "rank 1 on");
+    assert_says(&needs[0].err, "was lost: it closed its connection");
+}
+
+TEST(a_silent_rank_fails_who_needs_all)
+{
+    for (int i = 0; i < 2; i++) {
+        struct need needs[2] = {0};
+        run_ranks((struct job){i == 0 ? "tcp" : "thread", 2, 1.0, true}, need_all, needs,
+                  sizeof needs[0]);
+        assert_int_equal(needs[0].status, TDM_E_PEER);
+        assert_says(&needs[0].err, "heard nothing from rank 1 on");
+    }
+}
+
 /* Rank 1 reads nothing while rank 0 sends more heartbeats than the connection takes. */
 TEST(a_heartbeat_that_is_half_sent_is_finished)
 {
@@ -516,7 +556,7 @@ TEST(a_heartbeat_that_is_half_sent_is_finished)
     const int64_t began = tdmi_clock_ns();
     while (!from.is_done && tdmi_clock_seconds_since(began) < 10.0)
         for (int r = 0; r < 2; r++)
-            assert_int_equal(table->progress(ranks[r].transport, &err), TDM_OK);
+            assert_int_equal(table->progress(ranks[r].transport, false, &err), TDM_OK);
     assert_string_equal(received, "four");
     assert_string_equal(table->said(ranks[1].transport, 0), words);
     for (int r = 0; r < 2; r++)

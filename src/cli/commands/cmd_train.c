@@ -172,18 +172,16 @@ static tdm_status start_ranks(struct tdmi_call *call, int n, tdm_error *err)
 {
     struct tdm_launch_options launch = tdm_launch_options_default();
     struct tdm_launch_result result = {.struct_bytes = sizeof result};
-    TDMI_AT_END(tdmi_free_at) const char **words = NULL;
-    bool has_command = false;
-    TDMI_TRY(TDMI_NEW(words, call->n_words + 1, err));
-    words[launch.n_arguments++] = "train";
-    for (int i = 0; i < call->n_words; i++) {
-        const bool is_command = !has_command && strcmp(call->words[i], "train") == 0;
-        has_command = has_command || is_command;
-        if (!is_command)
-            words[launch.n_arguments++] = call->words[i];
-    }
+    const char **words = call->words;
+    size_t n_before = 0; /* global options */
+    while (strcmp(words[n_before], "train") != 0)
+        n_before++;
+    memmove(words + 1, words, sizeof *words * n_before);
+    words[0] = "train";
     launch.ranks = n;
     launch.arguments = words;
+    while (words[launch.n_arguments])
+        launch.n_arguments++;
     TDMI_TRY(tdm_launch(&launch, &result, err));
     call->is_silent = true; /* rank 0 has printed the result */
     call->exit_status = result.exit_status;

@@ -280,8 +280,9 @@ static tdm_status receive_mpi(tdmi_transport *transport, struct tdmi_message *me
     return note_failure(transport, tdmi_mpi_start(transport, message, true, err));
 }
 
-static tdm_status progress_mpi(tdmi_transport *transport, tdm_error *err)
+static tdm_status progress_mpi(tdmi_transport *transport, bool needs_all, tdm_error *err)
 {
+    (void)needs_all; /* MPI does not say that a rank is gone: it is silent from then on */
     tdm_status status = tdmi_mpi_hear(transport, err);
     if (status == TDM_OK)
         status = tdmi_mpi_move(transport, err);

@@ -100,11 +100,17 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");
 }
 
+void tdmi_compute_disconnect(struct tdmi_compute *compute)
+{
+    if (compute->peers)
+        compute->backend->peers->close(compute->peers);
+    compute->peers = NULL;
+}
+
 void tdmi_compute_close(struct tdmi_compute *compute)
 {
     const struct tdmi_backend *backend = compute->backend;
-    if (compute->peers)
-        backend->peers->close(compute->peers);
+    tdmi_compute_disconnect(compute);
     tdmi_pool_free(compute->pool);
     tdmi_placement_release(&compute->placement);
     if (compute->stream)

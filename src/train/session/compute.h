@@ -35,6 +35,8 @@ struct tdmi_compute {
 tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi_compute *compute,
                              tdm_error *err) TDM_MUST_USE;
 void tdmi_compute_close(struct tdmi_compute *compute);
+/* From the devices of other ranks: also ends work that waits for them. */
+void tdmi_compute_disconnect(struct tdmi_compute *compute);
 /* Zeroed memory of the device for n floats that all threads use (and one more, so that 0 will do);
  * NULL: out of memory. */
 float *tdmi_compute_alloc_values(const struct tdmi_compute *compute, int64_t n);

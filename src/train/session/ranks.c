@@ -53,7 +53,7 @@ void tdmi_ranks_abort(struct tdmi_session *session, tdm_status status, tdm_error
     if (!session->compute.comm || is_agreed)
         return;
     tdmi_comm_abort(session->compute.comm, status, err);
-    tdmi_ranks_disconnect(session); /* after the others know why */
+    tdmi_compute_disconnect(&session->compute); /* after the others know why */
     if (err)
         err->rank = tdmi_comm_failed_rank(session->compute.comm);
 }
@@ -75,8 +75,7 @@ tdm_status tdmi_ranks_end_stopped(struct tdmi_session *session, tdm_error *err)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* A text of rank 0, in the session's arena; NULL stays NULL. */
-static tdm_status share_text(struct tdmi_session *session, const char **text, tdm_error *err)
+tdm_status tdmi_ranks_share_text(struct tdmi_session *session, const char **text, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) void *received = NULL;
     const bool is_follower = tdmi_ranks_is_follower(session);
@@ -130,7 +129,7 @@ static tdm_status compare_options(struct tdmi_session *session, struct tdm_train
     mine.threads = 0;
     tdmi_options_to_json(&mine, writer, NULL);
     TDMI_TRY(tdm_json_finish(writer, &text, NULL, err));
-    TDMI_TRY(share_text(session, &text, err));
+    TDMI_TRY(tdmi_ranks_share_text(session, &text, err));
     if (rank == 0)
         return TDM_OK;
     TDMI_TRY(tdm_json_read(text, strlen(text), "rank 0's options", &session->told, err));
@@ -165,7 +164,7 @@ tdm_status tdmi_ranks_open(struct tdmi_session *session, struct tdm_train_option
     if (launch.world > 1) {
         session->listener = launch.rank > 0 ? (tdm_sink){0} : session->record.sink;
         session->record.sink = (tdm_sink){.self = session, .event = note_event};
-        TDMI_TRY(share_text(session, &options->trace, err));
+        TDMI_TRY(tdmi_ranks_share_text(session, &options->trace, err));
         TDMI_TRY(compare_options(session, options, err));
     }
     return TDM_OK;
@@ -231,7 +230,7 @@ tdm_status tdmi_ranks_compare_machines(struct tdmi_session *session, tdm_error *
                           tdmi_text_string(&decoders), *device ? ", " : "", device);
     const char *first = mine;
     TDMI_CHECK_MEMORY(mine, err);
-    TDMI_TRY(share_text(session, &first, err));
+    TDMI_TRY(tdmi_ranks_share_text(session, &first, err));
     const bool is_same = strcmp(first, mine) == 0;
     if (session->config.options.fast)
         return gather_differences(session, is_same ? NULL : mine, err);
@@ -291,10 +290,10 @@ tdm_status tdmi_ranks_take_choice(struct tdmi_session *session, tdm_error *err)
     pretrained->is_resuming = flags[1];
     pretrained->is_open = flags[2];
     TDMI_TRY(tdmi_ranks_share(session, &options->size, sizeof options->size, err));
-    TDMI_TRY(share_text(session, &options->model, err));
-    TDMI_TRY(share_text(session, &options->weights, err));
-    TDMI_TRY(share_text(session, &pretrained->network, err));
-    return share_text(session, &pretrained->path, err);
+    TDMI_TRY(tdmi_ranks_share_text(session, &options->model, err));
+    TDMI_TRY(tdmi_ranks_share_text(session, &options->weights, err));
+    TDMI_TRY(tdmi_ranks_share_text(session, &pretrained->network, err));
+    return tdmi_ranks_share_text(session, &pretrained->path, err);
 }
 
 tdm_status tdmi_ranks_open_weights(struct tdmi_session *session, tdmi_weights **weights,
@@ -351,7 +350,7 @@ tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err)
         if (!tdmi_record_is_new(record))
             TDMI_TRY(tdmi_file_read(name, limit_bytes, &bytes, &n, err));
     }
-    TDMI_TRY(share_text(session, &path, err));
+    TDMI_TRY(tdmi_ranks_share_text(session, &path, err));
     TDMI_TRY(tdmi_comm_spread(session->compute.comm, &bytes, &n, err));
     if (!tdmi_ranks_is_follower(session))
         return TDM_OK;

@@ -94,6 +94,9 @@ void tdmi_ranks_decide(const struct tdmi_session *session, const bool *stops,
 /* Rank 0's bytes replace those of the others. */
 tdm_status tdmi_ranks_share(struct tdmi_session *session, void *bytes, size_t n,
                             tdm_error *err) TDM_MUST_USE;
+/* Rank 0's text, which lives as long as the session; NULL stays NULL. */
+tdm_status tdmi_ranks_share_text(struct tdmi_session *session, const char **text,
+                                 tdm_error *err) TDM_MUST_USE;
 /* Rank 0 gets the outcomes of all ranks, in the order of images; the others keep their own. */
 tdm_status tdmi_ranks_gather_outcomes(struct tdmi_session *session, tdmi_outcomes *outcomes,
                                       tdm_error *err) TDM_MUST_USE;
@@ -121,8 +124,6 @@ tdm_status tdmi_ranks_end_stopped(struct tdmi_session *session, tdm_error *err) 
 /* Ranks on devices with memory of their own: connects the devices where all of them can be. A
  * stage of opening. TDM_E_ABSENT: two ranks have the same device. */
 tdm_status tdmi_ranks_connect(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Also ends work of the devices that waits for other ranks. */
-void tdmi_ranks_disconnect(struct tdmi_session *session);
 /* tdmi_session_plan_memory on rank 0 and then, with the algorithms and the group size that it has
  * chosen, on the others. */
 tdm_status tdmi_ranks_plan_memory(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

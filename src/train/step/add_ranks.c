@@ -7,21 +7,20 @@
 #include "train/step/step_internal.h"
 
 tdm_status tdmi_step_reserve_ranks(tdmi_step *step, const struct tdmi_step_options *options,
-                                   tdm_error *err)
+                                   int n_arrays, tdm_error *err)
 {
-    const struct tdmi_device_sum_options sum = {
+    if (!step->comm || step->plan->backend->device.is_host)
+        return TDM_OK;
+    step->device_sum = (struct tdmi_device_sum){
         .backend = step->plan->backend,
         .device = step->device,
         .stream = tdmi_step_stream(step),
         .comm = step->comm,
         .peers = options->peers,
         .n_values = tdmi_graph_sums_values(step->plan->graph),
-        .max_groups = step->max_groups,
-        .is_fast = options->rounds,
+        .most_roots = n_arrays, /* each has one */
     };
-    return step->comm && !step->plan->backend->device.is_host
-               ? tdmi_device_sum_open(&sum, &step->device_sum, err)
-               : TDM_OK;
+    return tdmi_device_sum_init(&step->device_sum, err);
 }
 
 /* Gradients that go to the other ranks as bf16; statistics and counts, behind them, never do. */
@@ -49,10 +48,11 @@ tdm_status tdmi_step_add_ranks(tdmi_step *step, tdm_error *err)
     const int64_t n_rounded = rounded_values(step, range);
     const bool is_last = step->segment + 1 == step->plan->n_segments;
     float *total = tdmi_step_sums(step);
-    if (step->device_sum) {
-        TDMI_TRY(tdmi_device_sum_start(step->device_sum, roots, total, range->first_value,
+    if (step->device_sum.backend) {
+        TDMI_TRY(tdmi_device_sum_start(&step->device_sum, roots, total, range->first_value,
                                        range->n_values, n_rounded, err));
-        return is_last ? tdmi_device_sum_finish(step->device_sum, err) : TDM_OK;
+        return is_last ? tdmi_device_sum_finish(&step->device_sum, total, range->first_value, err)
+                       : TDM_OK;
     }
     TDMI_TRY(tdmi_comm_sum_rounded(step->comm, roots, total, range->first_value, n_rounded, err));
     TDMI_TRY(tdmi_comm_sum(step->comm, roots, total, range->first_value + n_rounded,

@@ -117,7 +117,7 @@ static tdm_status reserve(tdmi_step *step, const struct tdmi_step_options *optio
                                     &step->recorder, err));
     }
     TDMI_TRY(tdmi_sums_open(plan->backend, step->device, &sums, &step->sums, err));
-    TDMI_TRY(tdmi_step_reserve_ranks(step, options, err));
+    TDMI_TRY(tdmi_step_reserve_ranks(step, options, tdmi_sums_arrays(&sums), err));
     return options->can_mix || plan->backend->changes ? reserve_mixers(step, err) : TDM_OK;
 }
 
@@ -154,7 +154,7 @@ void tdmi_step_close(tdmi_step *step)
         tdmi_executor_close(step->executors[i]);
     tdmi_packed_close(step->packed);
     tdmi_sums_close(step->sums);
-    tdmi_device_sum_close(step->device_sum);
+    tdmi_device_sum_release(&step->device_sum);
     for (int i = 0; step->mixers && i < step->n_executors; i++)
         tdmi_mixer_close(step->mixers[i]);
     tdmi_free(step->mixers);
@@ -490,7 +490,7 @@ static tdm_status add_up(tdmi_step *step, tdm_error *err)
         return status;
     }
     tdmi_sums_add(step->sums, range->first_value, range->n_values);
-    return step->device_sum ? TDM_OK : tdmi_step_wait_for(step, 0, err);
+    return step->device_sum.backend ? TDM_OK : tdmi_step_wait_for(step, 0, err);
 }
 
 /* ---- a step -------------------------------------------------------------------------------- */

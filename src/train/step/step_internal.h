@@ -18,11 +18,11 @@ struct tdmi_step {
     tdmi_team **teams; /* one for each executor; NULL where one thread queues */
     int *wave;         /* the group that a team computes, -1: none is left; by executor */
     tdmi_packed *packed;
-    bool has_packed;             /* the weights of frozen nodes, which do not change */
-    tdmi_recorder *recorder;     /* NULL where memory is the host's */
-    tdmi_comm *comm;             /* the other ranks; NULL: none */
-    tdmi_device_sum *device_sum; /* with these, on a device; NULL: none, or on the host */
-    bool rounds;                 /* gradients, on their way to the others */
+    bool has_packed;                   /* the weights of frozen nodes, which do not change */
+    tdmi_recorder *recorder;           /* NULL where memory is the host's */
+    tdmi_comm *comm;                   /* the other ranks; NULL: none */
+    struct tdmi_device_sum device_sum; /* with these, on a device; else all 0 */
+    bool rounds;                       /* gradients, on their way to the others */
     const float *class_weights;
     const struct tdmi_loss_scale *loss_scale;
     double *exchange; /* a batch norm's sums, a row for each group of all ranks; NULL: not shared */
@@ -88,8 +88,8 @@ tdm_status tdmi_step_wait_for(const tdmi_step *step, int executor, tdm_error *er
 tdm_status tdmi_step_count_images(tdmi_step *step, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_step_run_together(tdmi_step *step, tdm_error *err) TDM_MUST_USE;
 
-/* add_ranks.c: reserves what sums over ranks need, and starts the sum of the current segment; after
- * the last one waits until all are done. */
+/* add_ranks.c: reserves what sums over ranks need, of a step with so many arrays of sums, and
+ * starts the sum of the current segment; after the last one waits until all are done. */
 tdm_status tdmi_step_reserve_ranks(tdmi_step *step, const struct tdmi_step_options *options,
-                                   tdm_error *err) TDM_MUST_USE;
+                                   int n_arrays, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_step_add_ranks(tdmi_step *step, tdm_error *err) TDM_MUST_USE;

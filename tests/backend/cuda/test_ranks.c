@@ -89,12 +89,20 @@ static tdm_status connect_gpu(tdmi_comm *comm, tdmi_peers **peers, tdmi_device *
                               tdm_error *err)
 {
     const struct tdmi_peer_table *table = tdmi_backend_shim.peers;
+    const int rank = tdmi_comm_rank(comm);
     struct tdmi_peers_id id = {{0}};
-    if (tdmi_comm_rank(comm) == 0)
-        TDMI_TRY(table->make_id(device, &id, err));
+    TDMI_TRY(table->open(device, rank == 0 ? &id : NULL, peers, err));
     TDMI_TRY(tdmi_comm_broadcast(comm, &id, sizeof id, err));
-    return table->open(device, &id, tdmi_comm_rank(comm), tdmi_comm_world(comm),
-                       (struct tdmi_peers_watch){look, comm, 1.0}, peers, err);
+    return table->join(*peers, &id, rank, tdmi_comm_world(comm),
+                       (struct tdmi_peers_watch){look, comm, 1.0}, err);
+}
+
+/* No rank leaves while the GPU of another one may need it. */
+static void meet(tdmi_comm *comm)
+{
+    char all[most_world] = "";
+    const size_t firsts[most_world + 1] = {0, 1, 2, 3, 4};
+    (void)!tdmi_comm_complete(comm, all, firsts, NULL);
 }
 
 static tdm_status take_step(struct training *it, const struct tdmi_batch *batch, tdm_error *err)
@@ -145,7 +153,8 @@ static void train_rank(tdmi_comm *comm, void *self)
                                             .peers = peers,
                                             .is_fast = course->is_fast});
     assert_true(it.plan->n_segments > 1);
-    for (int s = 0; s < n_steps && course->status == TDM_OK; s++) {
+    int s = 0;
+    for (; s < n_steps && course->status == TDM_OK; s++) {
         int32_t labels[most_batch];
         const struct tdmi_batch whole = batch_at(course->of, s, labels);
         const struct tdmi_batch part = part_of(course->of, whole, course->shard, rank, world);
@@ -159,6 +168,8 @@ static void train_rank(tdmi_comm *comm, void *self)
         keep(&it, course, s);
         update(&it);
     }
+    if (s == n_steps)
+        meet(comm);
     if (peers)
         tdmi_backend_shim.peers->close(peers);
     end(&it);
@@ -270,33 +281,32 @@ static void sum_long(tdmi_comm *comm, void *self)
     tdmi_device *device;
     tdmi_stream *stream;
     tdmi_peers *peers;
-    tdmi_device_sum *sum;
     tdm_error err = {0};
     assert_non_null(sums);
     assert_int_equal(backend->device.open(rank, &device, NULL), TDM_OK);
     assert_int_equal(backend->stream.open(device, &stream, NULL), TDM_OK);
     assert_ok(connect_gpu(comm, &peers, device, &err), &err);
-    const struct tdmi_device_sum_options options = {.backend = backend,
-                                                    .device = device,
-                                                    .stream = stream,
-                                                    .comm = comm,
-                                                    .peers = peers,
-                                                    .n_values = long_values,
-                                                    .max_groups = 3};
-    assert_ok(tdmi_device_sum_open(&options, &sum, &err), &err);
+    struct tdmi_device_sum sum = {.backend = backend,
+                                  .device = device,
+                                  .stream = stream,
+                                  .comm = comm,
+                                  .peers = peers,
+                                  .n_values = long_values,
+                                  .most_roots = 2};
+    assert_ok(tdmi_device_sum_init(&sum, &err), &err);
     assert_ok(tdmi_comm_divide(comm, long_groups, &err), &err);
     for (int i = 0; i < n_roots; i++) {
         roots[i] = backend->memory.alloc(device, bytes);
         const float *from = it->groups + (size_t)(first + 2 * i) * long_values;
         assert_ok(backend->memory.upload(stream, roots[i], from, bytes, &err), &err);
     }
-    assert_ok(tdmi_device_sum_start(sum, roots, roots[0], 7, long_values - 7, 0, &err), &err);
-    assert_ok(tdmi_device_sum_start(sum, roots, roots[0], 0, 7, 0, &err), &err);
-    assert_ok(tdmi_device_sum_finish(sum, &err), &err);
+    assert_ok(tdmi_device_sum_start(&sum, roots, roots[0], 7, long_values - 7, 0, &err), &err);
+    assert_ok(tdmi_device_sum_start(&sum, roots, roots[0], 0, 7, 0, &err), &err);
+    assert_ok(tdmi_device_sum_finish(&sum, roots[0], 0, &err), &err);
     assert_ok(backend->memory.download(stream, sums, roots[0], bytes, &err), &err);
     assert_ok(backend->stream.wait(stream, &err), &err);
     it->is_right = memcmp(sums, it->wanted, bytes) == 0;
-    tdmi_device_sum_close(sum);
+    tdmi_device_sum_release(&sum);
     backend->peers->close(peers);
     for (int i = 0; i < n_roots; i++)
         backend->memory.free(device, roots[i]);
@@ -408,6 +418,23 @@ TEST(a_rank_that_is_lost_ends_the_wait_for_its_gpu)
     struct course *courses = run_until_failure(*state, true);
     assert_int_equal(courses[0].status, TDM_E_PEER);
     assert_says(&courses[0].err, "rank 1");
+    forget(courses, 2);
+}
+
+/* It ends in the middle of a step, whose first sum both have begun. */
+TEST(a_rank_that_is_lost_during_a_sum_ends_the_wait_for_its_gpu)
+{
+    nccl->breaks[1] = 1;
+    use_gpus(2);
+    struct course *courses =
+        run_world(*state, "tcp", 2, (struct course){.shard = 3, .has_peers = true, .failing = -1});
+    nccl->breaks[1] = 0;
+    assert_int_equal(courses[1].status, TDM_E_SYSTEM);
+    assert_says(&courses[1].err, "NCCL says 5, invalid usage");
+    assert_int_equal(courses[0].status, TDM_E_PEER);
+    assert_says(&courses[0].err, "rank 1 on");
+    assert_says(&courses[0].err, "was lost");
+    assert_int_equal(nccl->alive, 0);
     forget(courses, 2);
 }
 

@@ -140,19 +140,9 @@ static void keep(tdmi_device *device, const char *folder)
     tdmi_cuda_libraries_keep(device->libraries, folder);
 }
 
-static void identify(const tdmi_device *device, char name[TDMI_DEVICE_NAME_BYTES])
+static const char *identify(const tdmi_device *device)
 {
-    snprintf(name, TDMI_DEVICE_NAME_BYTES, "%s", device->uuid);
-}
-
-static char *write_choices(tdmi_device *device)
-{
-    return tdmi_cuda_libraries_write_choices(device->libraries);
-}
-
-static void read_choices(tdmi_device *device, const char *text)
-{
-    tdmi_cuda_libraries_read_choices(device->libraries, text);
+    return device->uuid;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -251,7 +241,7 @@ static const struct tdmi_backend backend = {
     .name = "cuda",
     .summary = "NVIDIA GPUs: kernels of our own, cuDNN and cuBLASLt where they are",
     .device = {count, open_device, close_device, describe, false, memory_of, keep, library_at,
-               identify, write_choices, read_choices},
+               identify, tdmi_cuda_write_choices, tdmi_cuda_read_choices},
     .memory = {tdmi_cuda_alloc, tdmi_cuda_free, tdmi_cuda_upload, download, tdmi_cuda_clear,
                alloc_pinned, free_pinned, gather},
     .stream = {tdmi_cuda_stream_open, tdmi_cuda_stream_close, tdmi_cuda_stream_wait,

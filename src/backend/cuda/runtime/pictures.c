@@ -344,7 +344,8 @@ static tdm_status open_decoder(const struct tdmi_backend *backend, tdmi_device *
                                const struct tdmi_decoder **decoder, tdm_error *err)
 {
     TDMI_AT_END(tdmi_free_at) struct decoder *made = NULL;
-    const char *file = device->libraries ? tdmi_cuda_libraries_nvjpeg(device->libraries) : NULL;
+    const char *file =
+        device->libraries ? tdmi_cuda_libraries_places(device->libraries)->nvjpeg : NULL;
     *decoder = NULL;
     TDM_TRY(TDMI_NEW(made, 1, err), err, "opening nvJPEG");
     made->base.open = open_thread;

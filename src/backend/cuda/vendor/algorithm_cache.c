@@ -64,8 +64,6 @@ void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it)
         release(it, entry);
         tdmi_free(entry);
     }
-    tdmi_free(it->given);
-    it->given = NULL;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -139,19 +137,13 @@ static bool skip(const char **text, const char *start)
     return is_there;
 }
 
-/* The choice in the file of this problem, freed by the caller. NULL: the file is missing, damaged
- * or belongs to another problem. */
-static char *read_choice(const char *folder, const char *problem)
+/* The choice in the text of a file, freed by the caller. NULL: it is damaged or belongs to another
+ * problem. */
+static char *choice_in(const char *text, size_t length, const char *problem)
 {
-    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
-    char path[path_room];
-    size_t length = 0;
     const size_t end = strlen(at_end);
-    if (!find_path(folder, problem, path) ||
-        tdmi_file_read(path, most_file_bytes, &bytes, &length, NULL) != TDM_OK)
-        return NULL;
-    const char *text = bytes, *at = text;
-    if (strlen(text) != length || length < end || strcmp(text + length - end, at_end) != 0 ||
+    const char *at = text;
+    if (length < end || memcmp(text + length - end, at_end, end) != 0 ||
         !skip(&at, before_problem) || !skip(&at, problem) || !skip(&at, before_choice) ||
         at + end > text + length)
         return NULL;
@@ -160,6 +152,19 @@ static char *read_choice(const char *folder, const char *problem)
     if (choice)
         memcpy(choice, at, n);
     return choice;
+}
+
+/* The choice in the file of this problem; NULL also where there is none. */
+static char *read_choice(const char *folder, const char *problem)
+{
+    TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
+    char path[path_room];
+    size_t length = 0;
+    if (!find_path(folder, problem, path) ||
+        tdmi_file_read(path, most_file_bytes, &bytes, &length, NULL) != TDM_OK ||
+        strlen(bytes) != length)
+        return NULL;
+    return choice_in(bytes, length, problem);
 }
 
 typedef tdm_status writer(const char *path, const void *bytes, size_t length_bytes, tdm_error *err);
@@ -262,25 +267,16 @@ static char *text_of(const struct search *it, const struct tdmi_cuda_cached_algo
 
 /* ---- from one GPU to another ----------------------------------------------------------------- */
 
-/* Lines "problem US choice RS", of the control characters that no text of JSON holds. */
-enum { unit_separator = '\x1f', record_separator = '\x1e' };
+/* The texts of files, each with this control character behind it, which no text of JSON holds. */
+enum { record_separator = '\x1e' };
 
-/* The choice for a problem, freed by the caller; NULL: none. */
 static char *find_given(const char *given, const char *problem)
 {
-    const size_t n = strlen(problem);
-    while (given && *given) {
-        const char *end = strchr(given, record_separator);
-        if (end && strncmp(given, problem, n) == 0 && given[n] == unit_separator) {
-            const size_t length = (size_t)(end - given) - n - 1;
-            char *choice = tdmi_alloc(length + 1, 1);
-            if (choice)
-                memcpy(choice, given + n + 1, length);
-            return choice;
-        }
-        given = end ? end + 1 : NULL;
-    }
-    return NULL;
+    char *choice = NULL;
+    const char *end = NULL;
+    for (; !choice && given && (end = strchr(given, record_separator)) != NULL; given = end + 1)
+        choice = choice_in(given, (size_t)(end - given), problem);
+    return choice;
 }
 
 char *tdmi_cuda_algorithm_cache_write(const struct tdmi_cuda_algorithm_cache *it)
@@ -288,15 +284,9 @@ char *tdmi_cuda_algorithm_cache_write(const struct tdmi_cuda_algorithm_cache *it
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
     for (const struct tdmi_cuda_cached_algorithm *entry = it->first; entry; entry = entry->next)
         if (entry->is_kept && entry->text)
-            tdmi_text_printf(&text, "%s%c%s%c", entry->problem, unit_separator, entry->text,
-                             record_separator);
+            tdmi_text_printf(&text, "%s%s%s%s%s%c", before_problem, entry->problem, before_choice,
+                             entry->text, at_end, record_separator);
     return tdmi_text_status(&text, NULL) == TDM_OK ? copy_of(tdmi_text_string(&text)) : NULL;
-}
-
-void tdmi_cuda_algorithm_cache_read(struct tdmi_cuda_algorithm_cache *it, const char *text)
-{
-    tdmi_free(it->given);
-    it->given = copy_of(text);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */

@@ -37,7 +37,8 @@ struct tdmi_cuda_algorithm_cache {
     tdmi_cudnn *cudnn; /* lent, as is cublaslt; NULL: there is none */
     tdmi_cublaslt *cublaslt;
     char folder[TDMI_CUDA_FOLDER_ROOM], kept[TDMI_CUDA_FOLDER_ROOM]; /* "": none */
-    char *given; /* choices of another GPU; NULL: none */
+    /* Lent: choices of another GPU, preferred to those of the folder; NULL: none. */
+    const char *given;
     struct tdmi_cuda_cached_algorithm *first;
 };
 
@@ -45,9 +46,8 @@ struct tdmi_cuda_algorithm_cache {
 const struct tdmi_cuda_cached_algorithm *
 tdmi_cuda_algorithm_cache_find(struct tdmi_cuda_algorithm_cache *it,
                                const struct tdmi_cuda_problem *problem);
-/* The choices that the run keeps, as a text for the cache of another GPU (tdmi_free; NULL: no
- * memory), and the cache that prefers the choices of such a text to its own. */
+/* The choices that the run keeps, as a text for `given` of another GPU's cache (tdmi_free; NULL: no
+ * memory). */
 char *tdmi_cuda_algorithm_cache_write(const struct tdmi_cuda_algorithm_cache *it);
-void tdmi_cuda_algorithm_cache_read(struct tdmi_cuda_algorithm_cache *it, const char *text);
 /* Before the libraries are closed. */
 void tdmi_cuda_algorithm_cache_release(struct tdmi_cuda_algorithm_cache *it);

@@ -1,7 +1,7 @@
 /* A GPU's libraries, and asking them. */
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/algorithm_cache.h"
-#include "backend/cuda/vendor/nccl.h"
+#include "backend/cuda/vendor/nccl_api.h"
 #include "backend/cuda/vendor/nvjpeg.h"
 #include "base/scope.h"
 #include "base/system/env.h"
@@ -114,28 +114,25 @@ void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, si
     snprintf(text, text_bytes, "%s, %s", of_cudnn, of_cublaslt);
 }
 
-const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it)
+const struct tdmi_cuda_places *tdmi_cuda_libraries_places(const struct tdmi_cuda_libraries *it)
 {
-    return it->places.nvjpeg;
+    return &it->places;
 }
 
-const char *tdmi_cuda_libraries_nccl(const struct tdmi_cuda_libraries *it)
+char *tdmi_cuda_write_choices(tdmi_device *device)
 {
-    return it->places.nccl;
-}
-
-char *tdmi_cuda_libraries_write_choices(struct tdmi_cuda_libraries *it)
-{
+    struct tdmi_cuda_libraries *it = device->libraries;
     pthread_mutex_lock(&it->lock);
     char *text = tdmi_cuda_algorithm_cache_write(&it->cache);
     pthread_mutex_unlock(&it->lock);
     return text;
 }
 
-void tdmi_cuda_libraries_read_choices(struct tdmi_cuda_libraries *it, const char *text)
+void tdmi_cuda_read_choices(tdmi_device *device, const char *text)
 {
+    struct tdmi_cuda_libraries *it = device->libraries;
     pthread_mutex_lock(&it->lock);
-    tdmi_cuda_algorithm_cache_read(&it->cache, text);
+    it->cache.given = text;
     pthread_mutex_unlock(&it->lock);
 }
 

@@ -25,13 +25,11 @@ void tdmi_cuda_libraries_keep(struct tdmi_cuda_libraries *it, const char *folder
 /* "cuDNN 9.19.0, cuBLASLt 13.1.0", or why there is none. */
 void tdmi_cuda_libraries_describe(struct tdmi_cuda_libraries *it, char *text, size_t text_bytes);
 
-/* Files of these; NULL: they are looked for. */
-const char *tdmi_cuda_libraries_nvjpeg(const struct tdmi_cuda_libraries *it);
-const char *tdmi_cuda_libraries_nccl(const struct tdmi_cuda_libraries *it);
+const struct tdmi_cuda_places *tdmi_cuda_libraries_places(const struct tdmi_cuda_libraries *it);
 
-/* Choices for another GPU of the same kind (backend/backend.h). */
-char *tdmi_cuda_libraries_write_choices(struct tdmi_cuda_libraries *it);
-void tdmi_cuda_libraries_read_choices(struct tdmi_cuda_libraries *it, const char *text);
+/* Choices for another GPU of the same kind: entries of the backend's table (backend/backend.h). */
+char *tdmi_cuda_write_choices(tdmi_device *device);
+void tdmi_cuda_read_choices(tdmi_device *device, const char *text);
 
 /* Describe library number index; false past the last. places NULL: as above. */
 bool tdmi_cuda_library_at(int index, const struct tdmi_cuda_places *places,

@@ -7,14 +7,12 @@
  * An abort is also how peers are closed: a caller has waited for all that it queued, and
  * ncclCommFinalize would wait for ranks that may have failed.
  */
-#include "backend/cuda/vendor/nccl.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/vendor/libraries.h"
 #include "backend/cuda/vendor/nccl_api.h"
 #include "base/clock.h"
 #include "base/scope.h"
 
-#include <stdio.h>
 #include <time.h>
 
 struct tdmi_peers {
@@ -22,7 +20,7 @@ struct tdmi_peers {
     struct tdmi_peers_watch watch;
     void *library;
     struct tdmi_nccl_calls calls;
-    void *comm; /* NULL: stopped */
+    void *comm; /* NULL: not joined, or stopped; NCCL refuses it */
 };
 
 enum { spin_ns = 200 * 1000, rest_ns = 50 * 1000 };
@@ -50,22 +48,6 @@ const struct tdmi_cuda_library tdmi_nccl_library = {
     symbols,
     version_of,
     TDMI_NCCL_CONFIG_VERSION};
-
-static tdm_status make_id(tdmi_device *device, struct tdmi_peers_id *id, tdm_error *err)
-{
-    struct tdmi_nccl_calls calls;
-    void *library = NULL;
-    int version = 0, code = 0;
-    tdm_status status =
-        tdmi_cuda_library_open(&tdmi_nccl_library, tdmi_cuda_libraries_nccl(device->libraries),
-                               &calls, &library, &version, err);
-    tdmi_cuda_make_current(device);
-    if (status == TDM_OK && (code = calls.make_id(id)) != TDMI_NCCL_SUCCESS)
-        status = TDM_FAIL(err, TDM_E_SYSTEM, "making an id for the ranks: NCCL says %d, %s", code,
-                          calls.words(code));
-    tdmi_cuda_library_close(library); /* it is never unmapped */
-    return status;
-}
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
@@ -102,22 +84,20 @@ static tdm_status fail(tdmi_peers *peers, int code, const char *what, tdm_error 
                     peers->device->index, peers->device->name, code, peers->calls.words(code));
 }
 
-/* Until a call that returned this code is done. */
+/* Until a call that returned this code is done; deadline 0: however long the others live. */
 static tdm_status settle(tdmi_peers *peers, int code, double deadline, const char *what,
                          tdm_error *err)
 {
     const int64_t began_ns = tdmi_clock_ns();
     while (code == TDMI_NCCL_IN_PROGRESS) {
-        const int asked = peers->calls.state(peers->comm, &code);
-        code = asked == TDMI_NCCL_SUCCESS ? code : asked;
-        if (code == TDMI_NCCL_IN_PROGRESS)
-            TDMI_TRY(rest(peers, began_ns, err));
-        if (code == TDMI_NCCL_IN_PROGRESS && deadline > 0.0 &&
-            tdmi_clock_seconds_since(began_ns) > deadline) {
+        TDMI_TRY(rest(peers, began_ns, err));
+        if (deadline > 0.0 && tdmi_clock_seconds_since(began_ns) > deadline) {
             stop(peers);
             return TDM_FAIL(err, TDM_E_PEER, "%s: not all ranks were there after %g seconds", what,
                             deadline);
         }
+        const int asked = peers->calls.state(peers->comm, &code);
+        code = asked == TDMI_NCCL_SUCCESS ? code : asked;
     }
     return code == TDMI_NCCL_SUCCESS ? TDM_OK : fail(peers, code, what, err);
 }
@@ -126,10 +106,7 @@ static tdm_status wait_for(tdmi_peers *peers, tdmi_stream *stream, tdm_error *er
 {
     const int64_t began_ns = tdmi_clock_ns();
     while (tdmi_cuda_stream_is_busy(stream)) {
-        int state = TDMI_NCCL_SUCCESS;
-        const int code = peers->calls.state(peers->comm, &state);
-        TDMI_TRY(settle(peers, code != TDMI_NCCL_SUCCESS ? code : state, 0.0,
-                        "exchanging gradients", err));
+        TDMI_TRY(settle(peers, TDMI_NCCL_IN_PROGRESS, 0.0, "exchanging gradients", err));
         TDMI_TRY(rest(peers, began_ns, err));
     }
     return tdmi_cuda_stream_wait(stream, err);
@@ -147,39 +124,40 @@ static void close_peers(tdmi_peers *peers)
 }
 TDMI_POINTER_RELEASE(tdmi_peers, close_peers)
 
-static tdm_status open_peers(tdmi_device *device, const struct tdmi_peers_id *id, int rank,
-                             int world, struct tdmi_peers_watch watch, tdmi_peers **peers,
+static tdm_status open_peers(tdmi_device *device, struct tdmi_peers_id *id, tdmi_peers **peers,
                              tdm_error *err)
 {
     TDMI_AT_END(close_peers_at) tdmi_peers *made = NULL;
-    struct tdmi_nccl_config config = {.size = sizeof config,
-                                      .magic = TDMI_NCCL_CONFIG_MAGIC,
-                                      .version = TDMI_NCCL_CONFIG_VERSION,
-                                      .blocking = 0};
-    int version = 0;
+    int version = 0, code = TDMI_NCCL_SUCCESS;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     made->device = device;
-    made->watch = watch;
-    TDMI_TRY(tdmi_cuda_library_open(&tdmi_nccl_library, tdmi_cuda_libraries_nccl(device->libraries),
+    TDMI_TRY(tdmi_cuda_library_open(&tdmi_nccl_library,
+                                    tdmi_cuda_libraries_places(device->libraries)->nccl,
                                     &made->calls, &made->library, &version, err));
     tdmi_cuda_make_current(device);
-    const int code = made->calls.join(&made->comm, world, *id, rank, &config);
-    TDMI_TRY(settle(made, code, watch.deadline, "joining the GPUs of the other ranks", err));
+    if (id && (code = made->calls.make_id(id)) != TDMI_NCCL_SUCCESS)
+        return fail(made, code, "making an id for the ranks", err);
     *peers = tdmi_take(&made);
     return TDM_OK;
 }
 
-static tdm_status check(const tdmi_peers *peers, tdm_error *err)
+static tdm_status join(tdmi_peers *peers, const struct tdmi_peers_id *id, int rank, int world,
+                       struct tdmi_peers_watch watch, tdm_error *err)
 {
-    return peers->comm ? TDM_OK
-                       : TDM_FAIL(err, TDM_E_FAILED, "the GPUs of the ranks are not connected");
+    struct tdmi_nccl_config config = {.size = sizeof config,
+                                      .magic = TDMI_NCCL_CONFIG_MAGIC,
+                                      .version = TDMI_NCCL_CONFIG_VERSION,
+                                      .blocking = 0};
+    peers->watch = watch;
+    tdmi_cuda_make_current(peers->device);
+    const int code = peers->calls.join(&peers->comm, world, *id, rank, &config);
+    return settle(peers, code, watch.deadline, "joining the GPUs of the other ranks", err);
 }
 
 static tdm_status exchange(tdmi_peers *peers, tdmi_stream *stream,
                            const struct tdmi_peer_message *messages, int n, tdm_error *err)
 {
     struct CUstream_st *queue = tdmi_cuda_queue(stream);
-    TDMI_TRY(check(peers, err));
     int code = peers->calls.begin();
     for (int i = 0; i < n && code == TDMI_NCCL_SUCCESS; i++) {
         const struct tdmi_peer_message *it = &messages[i];
@@ -195,11 +173,10 @@ static tdm_status exchange(tdmi_peers *peers, tdmi_stream *stream,
 static tdm_status sum(tdmi_peers *peers, tdmi_stream *stream, float *values, int64_t n,
                       tdm_error *err)
 {
-    TDMI_TRY(check(peers, err));
     const int code = peers->calls.all_reduce(values, values, (size_t)n, TDMI_NCCL_FLOAT,
                                              TDMI_NCCL_SUM, peers->comm, tdmi_cuda_queue(stream));
     return settle(peers, code, 0.0, "adding gradients", err);
 }
 
-const struct tdmi_peer_table tdmi_cuda_peers = {"NCCL",   make_id, open_peers, close_peers,
-                                                exchange, sum,     wait_for};
+const struct tdmi_peer_table tdmi_cuda_peers = {open_peers, close_peers, join,
+                                                exchange,   sum,         wait_for};

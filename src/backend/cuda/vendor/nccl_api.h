@@ -1,9 +1,11 @@
 /* The functions of NCCL that are used, and numbers from NVIDIA's header. */
 #pragma once
 
+#include "backend/cuda/vendor/library.h"
 #include "backend/peers.h"
 
 struct CUstream_st;
+extern const struct tdmi_cuda_library tdmi_nccl_library;
 
 /* ncclConfig_t as of NCCL 2.14: newer versions read as much as `size` and `version` say. */
 struct tdmi_nccl_config {

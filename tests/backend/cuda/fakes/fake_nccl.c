@@ -65,7 +65,7 @@ static void copy(struct CUstream_st *queue, void *to, const void *from, size_t n
 static void post(const struct comm *comm, int to, int is_sum, const float *values, size_t n)
 {
     struct mail *mail = calloc(1, sizeof *mail + n * sizeof(float)), **end = &mails;
-    *mail = (struct mail){NULL, comm->rank, fake_nccl.is_deaf[comm->rank] ? -1 : to, is_sum, n};
+    *mail = (struct mail){NULL, comm->rank, fake_nccl.breaks[comm->rank] ? -1 : to, is_sum, n};
     copy(comm->queue, mail->values, values, n);
     pthread_mutex_lock(&lock);
     while (*end)
@@ -198,13 +198,16 @@ int ncclCommGetAsyncError(void *self, int *state)
 
 int ncclGroupStart(void)
 {
+    grouped = NULL;
     return 0;
 }
 
 int ncclGroupEnd(void)
 {
     count(&fake_nccl.groups, 1);
-    return progress(grouped);
+    if (!grouped)
+        return 0;
+    return fake_nccl.breaks[grouped->rank] ? usage_error : progress(grouped);
 }
 
 int ncclSend(const void *values, size_t n, int type, int to, void *self, struct CUstream_st *queue)

@@ -11,7 +11,7 @@ enum { fake_most_ranks = 4 };
 struct fake_nccl {
     fake_launch *launch;
     int (*synchronize)(struct CUstream_st *queue);
-    int is_deaf[fake_most_ranks]; /* it joins, and nothing that it sends arrives */
+    int breaks[fake_most_ranks];  /* it joins; then its groups fail, and nothing arrives of them */
     int refuses[fake_most_ranks]; /* its GPU cannot be connected */
     int alive;                    /* communicators that were not aborted */
     int groups, sums;             /* calls of all ranks */
