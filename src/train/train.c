@@ -394,12 +394,11 @@ static void report_rates(const struct tdmi_session *session)
                          "the same",
                          options->schedule, epochs, epochs == 1.0 ? "" : "s");
     if (epochs > 0.0 && config->rates.warmup_epochs > epochs)
-        tdmi_record_note(
-            &session->record,
-            "training ends after %g epoch%s, within a warm-up of %g: the learning rate "
-            "never reaches %g (--warmup 0 begins with it)",
-            epochs, epochs == 1.0 ? "" : "s", session->config.rates.warmup_epochs,
-            session->config.rates.learning_rate);
+        tdmi_record_note(&session->record,
+                         "training ends after %g epoch%s, within a warm-up of %g: the learning "
+                         "rate never reaches %g (--warmup 0 begins with it)",
+                         epochs, epochs == 1.0 ? "" : "s", config->rates.warmup_epochs,
+                         config->rates.learning_rate);
 }
 
 static void report_resumed(const struct tdmi_session *session)
