@@ -557,7 +557,7 @@ class Failures(unittest.TestCase):
                 (tandem.Loader, dict(shuffle=2), "^option shuffle is 2; True or False is accepted$"),
                 (tandem.Loader, dict(size=8.5), "^option size is 8.5; a whole number"),
                 (tandem.Loader, dict(batch=True), "^option batch is True; a whole number"),
-                (tandem.Loader, dict(augment="auto"), "^option augment is auto, .*; none or a list such as flip,"),
+                (tandem.Loader, dict(augment="auto"), "option augment is auto, .*; none or a list such as flip,"),
                 (tandem.Loader, dict(part="valid"), "^option part is 'valid'; all, train, val or test is accepted$"),
                 (tandem.evaluate, dict(num_workers=2), "^tandem.evaluate has no option num_workers; use threads$"),
                 (tandem.Model, dict(arch="resnet50"), "^tandem.Model has no option arch; use model$"),
