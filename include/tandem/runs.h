@@ -83,6 +83,8 @@ TDM_API void tdm_comparison_to_json(const struct tdm_comparison *comparison,
 
 /* Where a run's own is, in its folder: tdm_train writes it when it ends. */
 #define TDM_REPORT_NAME "report.html"
+/* Where the command puts a page of several runs, in the folder of the first: its own stays. */
+#define TDM_COMPARISON_NAME "comparison.html"
 
 /* One HTML file that needs nothing else: each run from tdm_runs_read with its curves and tables,
  * and each against the first. */

@@ -13,6 +13,12 @@
 Failures are tandem.Error; that of an option or a call is a UsageError, and that of a file that is not there a
 NotFoundError. Progress goes to logging.getLogger("tandem") and to on_event. Nothing is printed, and nothing asks.
 """
+from importlib.util import find_spec as _find_spec
+
+if _find_spec(f"{__name__}._declarations") is None:
+    raise ImportError(f"tandem is not built: {__path__[0]} has no _declarations.py, as in a checkout; make wheel "
+                      "builds the module and its library, and pip install build/wheel/tandem-*.whl installs them")
+
 from . import runs
 from ._declarations import TrainOptions
 from ._library import Error, Frame, NotFoundError, UsageError, decode as _decode, lib as _lib

@@ -28,7 +28,12 @@ def _open() -> ctypes.CDLL:
     """The one in this package; without one (a checkout) the one that the system's loader finds."""
     name = f"libtandem.so.{c.TDM_VERSION_MAJOR}"
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", name)
-    library = ctypes.CDLL(beside if os.path.exists(beside) else name)  # releases the GIL in calls
+    try:
+        library = ctypes.CDLL(beside if os.path.exists(beside) else name)  # releases the GIL in calls
+    except OSError as error:
+        raise ImportError(f"tandem cannot open its library, {beside}, or {name} where the system looks "
+                          f"(LD_LIBRARY_PATH): {error}; make wheel in a checkout builds both, and pip install "
+                          "build/wheel/tandem-*.whl installs them") from None
     for function, (result, parameters) in c.FUNCTIONS.items():
         try:
             declared = getattr(library, function)
@@ -159,6 +164,7 @@ def fill(struct: Any, **values: Any) -> Any:
         value = plain(name, value, accepted)
         try:
             is_taken = kind is not ctypes.c_char_p or value is None or isinstance(value, str)  # a number: an address
+            is_taken = is_taken and (kind is ctypes.c_bool or not isinstance(value, bool))
             if is_taken:
                 setattr(struct, member, encode(value) if isinstance(value, str) else value)
                 is_taken = not isinstance(value, (int, float)) or getattr(struct, member) == value  # it fits

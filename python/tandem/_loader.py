@@ -69,7 +69,7 @@ class Loader:
     size      side of the square images; channels: 3, or 1 for grey
     batch     images of a batch; the last one of an epoch may have fewer
     shuffle   another order in each epoch
-    augment   random changes, such as "flip,crop:4"
+    augment   random changes, such as "flip,crop:4"; "auto" is for train, which knows the network
     threads   0: all usable CPUs
     memory    bytes for reading ahead; 0: no limit
     image_column, label_column, raw_shape, quarantine, follow   as in train

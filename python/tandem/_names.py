@@ -64,7 +64,9 @@ def meant(typed: str, known: Collection[str], function: str) -> str:
     for word, target, use in c.HINTS:
         name = _ARGUMENTS.get(target, target.replace("-", "_"))
         if word == typed.lower().replace("_", "-") and name in known:
-            use = re.sub(r"(?:--([a-z][a-z-]*)|-o)(?: (?!\()(\S*[^\s,;)]))?", _assignment, use or name)
+            use = re.sub(r"\btandem ([a-z]+) ([A-Z]+(?: [A-Z]+)*)",
+                         lambda found: f"tandem.{found[1]}({', '.join(found[2].split())})", use or name)
+            use = re.sub(r"(?:--([a-z][a-z-]*)|-o)(?: (?!\()(\S*[^\s,;)]))?", _assignment, use)
             return "use " + re.sub(r"\b(SRC|MODEL)\b", lambda found: _ARGUMENTS[found[1]], use)
     near = difflib.get_close_matches(typed.lower(), sorted(known), 1, 0.75)
     return f"did you mean {near[0]}?" if near else f"help({function}) lists its options"

@@ -78,6 +78,8 @@ def _spelled(options: Dict[str, Any]) -> Dict[str, Any]:
     options.pop("split", None)
     for name, value in options.items():
         values[name.replace("_", "-")] = plain(name, value)
+    if values.get("batch") == 0 and values["batch"] is not False:  # run.json's number for "auto"
+        raise UsageError('option batch is 0; 1 to 65536 or "auto" is accepted')
     return values
 
 
@@ -123,6 +125,10 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
     resumed = out if resume else None
     if resume and resumed is None:
         raise UsageError("resume=True requires out, the folder of the run to resume")
+    for name, value, kind, accepted in (("fetch", fetch, bool, "True, False or None"),
+                                        ("mirror", mirror, str, "a text or None")):
+        if not isinstance(plain(name, value, accepted), (kind, type(None))):
+            raise UsageError(f"option {name} is {value!r}; {accepted} is accepted")
     given: Dict[str, Any] = {member: spelled_path(name, value) for name, member, value in
              (("source", "source", source), ("out", "run", out), ("trace", "trace", trace)) if value is not None}
     given.update(_spelled(dict(options)), resume=resume)

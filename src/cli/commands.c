@@ -35,6 +35,63 @@ const struct tdmi_option tdmi_global_options[] = {
     {.name = NULL},
 };
 
+/* Words of other tools for a command, and of ours for what is none. */
+static const struct {
+    const char *word, *use;
+} other_words[] = {
+    {"next", "runs show RUN, which has the run's next step"},
+    {"fit", "train SRC"},
+    {"finetune", "train SRC"},
+    {"fine-tune", "train SRC"},
+    {"retrain", "train SRC"},
+    {"resume", "train SRC -o RUN --resume"},
+    {"continue", "train SRC -o RUN --resume"},
+    {"test", "evaluate MODEL SRC"},
+    {"val", "evaluate MODEL SRC"},
+    {"validate", "evaluate MODEL SRC"},
+    {"score", "evaluate MODEL SRC"},
+    {"metrics", "evaluate MODEL SRC"},
+    {"infer", "predict MODEL FILE"},
+    {"inference", "predict MODEL FILE"},
+    {"classify", "predict MODEL FILE"},
+    {"label", "predict MODEL FILE"},
+    {"serve", "predict MODEL --serve"},
+    {"deploy", "predict MODEL --serve"},
+    {"show", "runs show RUN"},
+    {"info", "runs show RUN, or tandem doctor for this machine"},
+    {"run-info", "runs show RUN"},
+    {"status", "runs show RUN"},
+    {"list", "runs list"},
+    {"ls", "runs list"},
+    {"history", "runs list"},
+    {"compare", "runs compare A B"},
+    {"diff", "runs compare A B"},
+    {"plot", "report RUN"},
+    {"tensorboard", "report RUN"},
+    {"fetch", "weights fetch NAME"},
+    {"download", "weights fetch NAME"},
+    {"inspect", "weights inspect FILE"},
+    {"convert", "weights convert FILE TO, or tandem export MODEL"},
+    {"summary", "model show NAME"},
+    {"check", "audit SRC"},
+    {"clean", "audit SRC"},
+    {"stats", "audit SRC"},
+    {"resize", "prepare SRC"},
+    {"preprocess", "prepare SRC"},
+    {"profile", "trace summary FILE"},
+    {"env", "doctor"},
+    {"checks", "doctor"},
+    {"version", "--version"},
+};
+
+static const char *other_word(const char *name)
+{
+    for (size_t i = 0; i < sizeof other_words / sizeof other_words[0]; i++)
+        if (strcmp(other_words[i].word, name) == 0)
+            return other_words[i].use;
+    return NULL;
+}
+
 tdm_status tdmi_command_find(const char *name, const struct tdmi_command **command, tdm_error *err)
 {
     tdmi_suggestion suggestion = {.typed = name};
@@ -46,6 +103,9 @@ tdm_status tdmi_command_find(const char *name, const struct tdmi_command **comma
         }
         tdmi_suggest_consider(&suggestion, (*at)->name);
     }
+    if (other_word(name))
+        return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%s'; use tandem %s", name,
+                        other_word(name));
     tdmi_suggest_words(&suggestion, "tandem ", words, sizeof words);
     return TDM_FAIL(err, TDM_E_USAGE, "there is no command '%.60s'%s", name,
                     *words ? words : "; 'tandem help' lists them all");

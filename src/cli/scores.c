@@ -43,8 +43,8 @@ static void print_classes(struct tdmi_output *out, const struct tdm_metrics *met
     if (shown > 0 && shown < n)
         tdmi_print(out, "  … and %d that do no worse (--show)\n", n - shown);
     if (n < metrics->n_classes)
-        tdmi_print(out, "  %d of %d classes have no image here\n", metrics->n_classes - n,
-                   metrics->n_classes);
+        tdmi_print(out, "  %d of %d classes %s no image here\n", metrics->n_classes - n,
+                   metrics->n_classes, metrics->n_classes - n == 1 ? "has" : "have");
 }
 
 static void print_confusions(struct tdmi_output *out, const struct tdm_metrics *metrics, int most)

@@ -274,7 +274,8 @@ tdm_status tdm_launch(const struct tdm_launch_options *options, struct tdm_launc
         return TDM_FAIL(err, TDM_E_USAGE,
                         "--image and --claim are for pods; --emit k8s and --emit mpijob print "
                         "manifests of such");
-    TDM_TRY(run_jobs(options, result, &output, err), err, "running %d ranks", options->ranks);
+    TDM_TRY(run_jobs(options, result, &output, err), err, "running %d rank%s", options->ranks,
+            options->ranks == 1 ? "" : "s");
     if (options->keeps_output) {
         TDMI_TRY(tdmi_text_status(&output, err));
         result->output = output.bytes;

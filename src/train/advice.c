@@ -218,11 +218,12 @@ static struct proposal ended_too_early(const struct tdmi_advice_facts *facts)
         return nothing;
     write_larger_limit(facts, more, sizeof more);
     return propose(1.0 - facts->val.accuracy, "resume",
-                   "%.1f %% of %lld validation images are right after %lld steps, %d whole "
+                   "%.1f %% of %lld validation images are right after %lld step%s, %d whole "
                    "epoch%s, and the last was the best: too early to see where it leads; %s "
                    "--resume continues",
                    right(&facts->val), (long long)facts->val.n, (long long)facts->steps,
-                   facts->epochs, facts->epochs == 1 ? "" : "s", more);
+                   facts->steps == 1 ? "" : "s", facts->epochs, facts->epochs == 1 ? "" : "s",
+                   more);
 }
 
 static struct proposal still_rises(const struct tdmi_advice_facts *facts)
@@ -361,8 +362,9 @@ static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
     else
         snprintf(remedy, sizeof remedy, "in a new run %s trains on most of them", split);
     return propose(fmax(1.0 - facts->val.accuracy, half_width(&facts->val)), "data",
-                   "only %lld images train and %lld validate, of which %.1f %% are right: %s",
-                   (long long)facts->n_train, (long long)facts->n_val, right(&facts->val), remedy);
+                   "only %lld images train and %lld %s, of which %.1f %% are right: %s",
+                   (long long)facts->n_train, (long long)facts->n_val,
+                   facts->n_val == 1 ? "validates" : "validate", right(&facts->val), remedy);
 }
 
 static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)

@@ -42,10 +42,10 @@ tdm_status tdmi_freeze_check_unfreezing(const struct tdm_train_options *options,
                         options->unfreeze);
     if (options->epochs > 0 && options->unfreeze >= options->epochs)
         return TDM_FAIL(err, TDM_E_USAGE,
-                        "training: option --unfreeze is %d, but training ends after %d epochs, "
+                        "training: option --unfreeze is %d, but training ends after %d epoch%s, "
                         "before anything is unfrozen; raise --epochs above that, or use --freeze "
                         "base in place of --unfreeze",
-                        options->unfreeze, options->epochs);
+                        options->unfreeze, options->epochs, options->epochs == 1 ? "" : "s");
     return TDM_OK;
 }
 
@@ -142,12 +142,13 @@ tdm_status tdmi_unfreeze_check_steps(const struct tdm_train_options *options,
     const int64_t before = options->unfreeze * steps_per_epoch;
     if (options->unfreeze == 0 || options->steps == 0 || options->steps > before)
         return TDM_OK;
-    return TDM_FAIL(err, TDM_E_USAGE,
-                    "option --unfreeze %d has no effect: training ends after %lld steps and layers "
-                    "are unfrozen after step %lld (%lld steps an epoch); raise --steps above %lld, "
-                    "or use --freeze base in place of --unfreeze",
-                    options->unfreeze, (long long)options->steps, (long long)before,
-                    (long long)steps_per_epoch, (long long)before);
+    return TDM_FAIL(
+        err, TDM_E_USAGE,
+        "option --unfreeze %d has no effect: training ends after %lld step%s and layers "
+        "are unfrozen after step %lld (%lld an epoch); raise --steps above %lld, "
+        "or use --freeze base in place of --unfreeze",
+        options->unfreeze, (long long)options->steps, options->steps == 1 ? "" : "s",
+        (long long)before, (long long)steps_per_epoch, (long long)before);
 }
 
 int tdmi_freeze_depth(const tdmi_graph *graph, int head, int node)

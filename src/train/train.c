@@ -390,15 +390,15 @@ static void report_rates(const struct tdmi_session *session)
                          config->batch, (long long)data->split.n_train);
     if (tdmi_rates_rest(&config->rates, options, data->steps_per_epoch))
         tdmi_record_note(&session->record,
-                         "--schedule %s has no effect within %g epochs: the learning rate stays "
+                         "--schedule %s has no effect within %g epoch%s: the learning rate stays "
                          "the same",
-                         options->schedule, epochs);
+                         options->schedule, epochs, epochs == 1.0 ? "" : "s");
     if (epochs > 0.0 && config->rates.warmup_epochs > epochs)
         tdmi_record_note(&session->record,
-                         "training ends after %g epochs, within a warm-up of %g: the learning rate "
-                         "never reaches %g (--warmup 0 begins with it)",
-                         epochs, session->config.rates.warmup_epochs,
-                         session->config.rates.learning_rate);
+                         "training ends after %g epoch%s, within a warm-up of %g: the learning "
+                         "rate never reaches %g (--warmup 0 begins with it)",
+                         epochs, epochs == 1.0 ? "" : "s", config->rates.warmup_epochs,
+                         config->rates.learning_rate);
 }
 
 static void report_resumed(const struct tdmi_session *session)

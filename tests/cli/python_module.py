@@ -530,6 +530,12 @@ class Failures(unittest.TestCase):
                                (dict(epochs="3"), "^option epochs is a string; a number or None is accepted$"),
                                (dict(lr=float("nan")), "^option lr is nan"),
                                (dict(lr=[0.1]), "^option lr is of type list"),
+                               (dict(epochs={"n": 3}), "^option epochs is of type dict"),
+                               (dict(epochs=True), "^option epochs is True; a number or None is accepted$"),
+                               (dict(batch=0), '^option batch is 0; 1 to 65536 or "auto" is accepted$'),
+                               (dict(fetch=["yes"]), "^option fetch is of type list; True, False or None is accepted$"),
+                               (dict(mirror=3), "^option mirror is 3; a text or None is accepted$"),
+                               (dict(eval_only=True), r"; use tandem.evaluate\(model, source\)$"),
                                (dict(weight_decay=-0.5), "option weight_decay is -0.5; 0 to 1 is accepted"),
                                (dict(eval_every=1.5), "option eval_every is 1.5; a whole number is accepted"),
                                (dict(image_column=4), "option image_column is a number; a string is accepted"),
@@ -544,11 +550,14 @@ class Failures(unittest.TestCase):
                 tandem.train("pictures", **{"out": "none", **options})
             self.assertEqual(raised.exception.code, "USAGE")
             self.assertIsInstance(raised.exception, ValueError)
+            self.assertIsInstance(raised.exception, TypeError)
             self.assertIsInstance(pickle.loads(pickle.dumps(raised.exception)), tandem.UsageError)
         for function, options, words in (
                 (tandem.Loader, dict(batch_size=8), "^tandem.Loader has no option batch_size; use batch$"),
                 (tandem.Loader, dict(shuffle=2), "^option shuffle is 2; True or False is accepted$"),
                 (tandem.Loader, dict(size=8.5), "^option size is 8.5; a whole number"),
+                (tandem.Loader, dict(batch=True), "^option batch is True; a whole number"),
+                (tandem.Loader, dict(augment="auto"), "option augment is auto, .*; none or a list such as flip,"),
                 (tandem.Loader, dict(part="valid"), "^option part is 'valid'; all, train, val or test is accepted$"),
                 (tandem.evaluate, dict(num_workers=2), "^tandem.evaluate has no option num_workers; use threads$"),
                 (tandem.Model, dict(arch="resnet50"), "^tandem.Model has no option arch; use model$"),

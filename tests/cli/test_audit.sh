@@ -106,10 +106,22 @@ expect_stdout_matches "^  class 'empty' has no image: train cannot learn it; add
 expect_stdout_matches "^  class 'lost' has no image that can be read, of 1: train cannot learn it; "
 expect_same 2 "$(grep -c 'train cannot learn it' "$out")" "and no other class"
 expect_exit 3 "$TANDEM" train gaps -o gaps-run
-expect_stderr_matches "class 'empty' \(and 1 more class\) has no image that can be read: add some or remove the class$"
-rm -r gaps/lost
-expect_exit 3 "$TANDEM" audit gaps --strict
+expect_stderr_matches "class 'empty' has no image: add some or remove the class$"
 rmdir gaps/empty
+expect_exit 3 "$TANDEM" audit gaps --strict
+expect_exit 3 "$TANDEM" train gaps -o lost-run
+expect_stderr_matches "cannot split 'gaps'$"
+expect_stderr_matches "class 'lost' has no image that can be read: add some or remove the class$"
+expect_same 0 "$(grep -c splitting "$err")" "the sentence has one verb"
+# Damage shows when pixels are made, but a class of nothing else is refused before training.
+rm gaps/lost/gone.ppm
+for i in 1 2 3; do
+    printf 'P6 8 8 255 %d' $i >gaps/lost/$i.ppm
+done
+expect_exit 3 "$TANDEM" train gaps -o damaged-run --split 0.5,0.5
+expect_stderr_matches "class 'lost' has no training image that can be read, of [12]: replace them or remove the class; the first is 'lost/[123].ppm': "
+expect_true "and no run is trained" test ! -e damaged-run/best.safetensors
+rm -r gaps/lost
 expect_exit 0 "$TANDEM" audit gaps --strict
 expect_same 0 "$(grep -c 'train cannot learn it' "$out")" "nor where all have images"
 

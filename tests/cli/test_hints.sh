@@ -54,6 +54,19 @@ hint "train p --eval-only" "use tandem evaluate MODEL SRC"
 # A word means nothing to a command that has no such option.
 hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
 
+# Commands of other tools, and a word that is none.
+hint "next" "use tandem runs show RUN, which has the run's next step"
+hint "test run p" "use tandem evaluate MODEL SRC"
+hint "infer run x.jpg" "use tandem predict MODEL FILE"
+hint "fit p --epochs 3" "use tandem train SRC"
+hint "show run" "use tandem runs show RUN"
+commands=$(sed -n 's/^    {"[a-z-]*", "\([a-z]*\)[^"]*"},$/\1/p; s/^.* or tandem \([a-z]*\).*"},$/\1/p' "$SOURCE/src/cli/commands.c" | sort -u)
+expect_true "there are some" test "$(echo "$commands" | wc -l)" -ge 10
+for command in $commands; do
+    "$TANDEM" help "$command" >/dev/null 2>&1 || echo "$command"
+done >missing
+expect_same "" "$(cat missing)" "and each names a command that exists"
+
 # Each row of the table has a target somewhere, so that none is a promise without an option.
 names=$(python3 - "$SOURCE/include/tandem/hints.def" <<'END'
 import json, os, re, subprocess, sys

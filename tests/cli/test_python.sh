@@ -17,8 +17,18 @@ fi
 # The package as a wheel has it, but for the libraries, which are those of the build.
 mkdir -p site/tandem
 cp "$SOURCE"/python/tandem/* site/tandem/
+# As in a checkout that was not built: one sentence says what is missing, where, and what to do.
+expect_exit 1 env PYTHONPATH="$temp/site" "$python" -c 'import tandem'
+expect_stderr_matches '^ImportError: tandem is not built: .*/site/tandem has no _declarations.py, .* make wheel builds'
+rm -rf site/tandem/__pycache__
 expect_exit 0 "$python" "$SOURCE/python/declarations" "$SOURCE/include"
 cp "$out" site/tandem/_declarations.py
+
+# Without its library.
+mkdir lone && cp -r site/tandem lone/
+sed -i 's/^\(TDM_VERSION_MAJOR\) = .*/\1 = 99/' lone/tandem/_declarations.py
+expect_exit 1 env PYTHONPATH="$temp/lone" "$python" -c 'import tandem'
+expect_stderr_matches '^ImportError: tandem cannot open its library, .*/lone/tandem/lib/libtandem.so.99, or .*; make wheel in a'
 
 LD_LIBRARY_PATH=$BUILD PYTHONPATH=$temp/site PYTHONDONTWRITEBYTECODE=1 \
     "$python" "$SOURCE/tests/cli/python_module.py" || n_failed=1

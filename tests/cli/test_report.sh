@@ -66,6 +66,11 @@ expect_true "a run's name is escaped" grep -q '<h2>runs/&lt;b&gt;</h2>' new/all.
 expect_true "runs on the same images are compared" grep -q '<td>runs/&lt;b&gt;</td><td data-of="verdict"><b>[a-z ]*</b></td><td[^>]*>[+-][0-9.]* points' new/all.html
 expect_true "those of others are not" grep -q '<td>runs/other</td><td[^>]*><b>not comparable</b></td><td colspan="5"></td>' new/all.html
 
+expect_exit 0 "$TANDEM" report runs/a runs/other
+expect_stdout_matches '^runs/a/comparison\.html: 2 runs; any browser shows it$'
+expect_true "it compares them" grep -q '<td>runs/other</td>' runs/a/comparison.html
+expect_true "and the first run keeps its own page" cmp first.html runs/a/report.html
+
 # Sample pictures that are damaged, or another run's, are reported and not shown.
 cp -r runs/a runs/damaged
 cp "runs/<b>/samples.safetensors" runs/damaged/

@@ -271,6 +271,10 @@ TEST(a_run_that_ended_too_early_is_to_continue)
     advises(&facts, "resume",
             "45.0 % of 1000 validation images are right after 564 steps, 2 whole epochs, and the "
             "last was the best: too early to see where it leads; --epochs 10 --resume continues");
+    struct tdmi_advice_facts one_step = facts;
+    one_step.epochs = one_step.best_epoch = one_step.epochs_limit = 1;
+    one_step.steps = 1;
+    advises(&one_step, "resume", "images are right after 1 step, 1 whole epoch, and the last");
     facts.unnamed = "runs/some";
     advises(&facts, "resume", "--epochs 10 -o runs/some --resume continues");
     facts.ended_by = "steps";

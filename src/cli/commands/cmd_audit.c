@@ -112,7 +112,8 @@ static void print_empty_classes(struct tdmi_output *out, const struct tdm_audit 
         tdmi_print(out, ": train cannot learn it; add images or remove the class\n");
     }
     if (n > show)
-        tdmi_print(out, "  … and %d more classes without images\n", n - show);
+        tdmi_print(out, "  … and %d more %s without images\n", n - show,
+                   n - show == 1 ? "class" : "classes");
 }
 
 static void report_classes(const struct tdmi_call *call, const struct tdm_audit *audit, int show)

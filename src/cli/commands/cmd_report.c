@@ -23,8 +23,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     TDMI_AT_END(tdm_runs_close_at) tdm_runs *runs = NULL;
     const char *path = values->out;
     if (!path) {
-        const int length =
-            snprintf(beside, sizeof beside, "%s/" TDM_REPORT_NAME, call->arguments[0]);
+        const int length = snprintf(beside, sizeof beside, "%s/%s", call->arguments[0],
+                                    call->n_arguments == 1 ? TDM_REPORT_NAME : TDM_COMPARISON_NAME);
         if (length < 0 || (size_t)length >= sizeof beside)
             return TDM_FAIL(err, TDM_E_USAGE, "the path of the run is longer than %zu bytes",
                             sizeof beside);
@@ -54,7 +54,7 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(PATH, "out", out, "Result", "page to write", .letter = 'o', .value_name = "FILE",
-             .default_words = "report.html in the first run"),
+             .default_words = "in the first run: report.html, of several runs comparison.html"),
     {.name = NULL},
 };
 

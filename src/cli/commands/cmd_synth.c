@@ -41,8 +41,9 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     tdm_json_integer(call->json, "classes", result.classes);
     tdm_json_integer(call->json, "bytes", result.bytes);
     tdm_json_number(call->json, "seconds", result.seconds);
-    tdmi_print(call->out, "%lld images of %d classes in %s (%s, %.1f s)\n",
-               (long long)result.images, result.classes, options.folder,
+    tdmi_print(call->out, "%lld image%s of %d %s in %s (%s, %.1f s)\n", (long long)result.images,
+               result.images == 1 ? "" : "s", result.classes,
+               result.classes == 1 ? "class" : "classes", options.folder,
                tdmi_format_amount((double)result.bytes, "B", bytes, sizeof bytes), result.seconds);
     if (!call->globals->quiet)
         tdmi_print_next(call->out, "tandem train", options.folder);

@@ -89,7 +89,8 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     else
         tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
-        tdmi_print(out, "; stopped after %d validations with no more %s", result->patience,
+        tdmi_print(out, "; stopped after %d validation%s with no more %s", result->patience,
+                   result->patience == 1 ? "" : "s",
                    is_by_loss ? "improvement of the loss" : "of the images right");
     tdmi_print(out, "\n");
     print_after_best(out, result);
@@ -114,9 +115,10 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "              %lld that were damaged or gone were computed once more\n",
                    (long long)result->features.remade);
     if (result->layers_left > 0)
-        tdmi_print(
-            out, "  unfreeze    %d %s before the head were never unfrozen: training ended before\n",
-            result->layers_left, result->layers_left == 1 ? "layer" : "layers");
+        tdmi_print(out,
+                   "  unfreeze    %d %s before the head %s never unfrozen: training ended before\n",
+                   result->layers_left, result->layers_left == 1 ? "layer" : "layers",
+                   result->layers_left == 1 ? "was" : "were");
     if (result->skipped > 0)
         tdmi_print(out, "  skipped     %lld %s that could not be read\n",
                    (long long)result->skipped, result->skipped == 1 ? "image" : "images");

@@ -272,10 +272,11 @@ static tdm_status check_classes(const struct work *work, const int64_t *n_items,
         return TDM_FAIL(err, TDM_E_INPUT,
                         "class '%s'%s has no image that can be read: add some or remove the class",
                         name, more);
-    return TDM_FAIL(err, TDM_E_INPUT,
-                    "class '%s'%s has %lld images but none to train on: its contents are copies of "
-                    "other classes' or parts', or given to validation or test",
-                    name, more, (long long)n_items[first_bad]);
+    return TDM_FAIL(
+        err, TDM_E_INPUT,
+        "class '%s'%s has %lld image%s but none to train on: its contents are copies of "
+        "other classes' or parts', or given to validation or test",
+        name, more, (long long)n_items[first_bad], n_items[first_bad] == 1 ? "" : "s");
 }
 
 static int compare_items(const void *a, const void *b)
@@ -377,12 +378,13 @@ static void warn_of_leaks(const struct work *work)
         if (work->units[u].is_forced && work->units[u].side == SIDE_NEITHER)
             n_left_out += work->units[u].n;
     if (n_leaks > 0)
-        tdm_log(TDM_LOG_WARNING, "%lld images of '%s' have a copy in another given part",
-                (long long)n_leaks, tdmi_source_path(work->source));
+        tdm_log(TDM_LOG_WARNING, "%lld %s of '%s' %s a copy in another given part",
+                (long long)n_leaks, n_leaks == 1 ? "image" : "images",
+                tdmi_source_path(work->source), n_leaks == 1 ? "has" : "have");
     if (n_left_out > 0)
-        tdm_log(TDM_LOG_WARNING,
-                "%lld images of '%s' are copies of images of the test part and left out",
-                (long long)n_left_out, tdmi_source_path(work->source));
+        tdm_log(TDM_LOG_WARNING, "left out of '%s': %lld %s of images of its test part",
+                tdmi_source_path(work->source), (long long)n_left_out,
+                n_left_out == 1 ? "copy" : "copies");
 }
 
 /* Images of a content that stood in their class before: entries of one content stand together. */

@@ -127,6 +127,10 @@ static tdm_status open_parts(struct tdm_loader *loader, const struct tdm_loader_
                                       .batch = options->batch,
                                       .memory_bytes = options->memory};
     TDMI_TRY(check(options, err));
+    if (options->augment && strcmp(options->augment, "auto") == 0)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "option augment is auto, which a training chooses by its images and its "
+                        "network; none or a list such as flip,resized-crop is accepted");
     TDMI_TRY(tdmi_augment_read(options->augment ? options->augment : "", &own.augment, err));
     if (tdmi_augment_has_mix(&own.augment))
         return TDM_FAIL(err, TDM_E_USAGE,

@@ -269,15 +269,15 @@ static void warn(const struct tdmi_parquet_opening *opening)
 {
     const char *path = opening->table->path;
     if (opening->n_null_labels > 0 && opening->n_null_labels < opening->table->listing.n_items)
-        tdm_log(TDM_LOG_WARNING,
-                "%lld rows of '%s' have no label and are left out, the first is '%s'",
-                (long long)opening->n_null_labels, path, opening->null_label_at);
+        tdm_log(TDM_LOG_WARNING, "left out of '%s': %lld row%s without a label, the first is '%s'",
+                path, (long long)opening->n_null_labels, opening->n_null_labels == 1 ? "" : "s",
+                opening->null_label_at);
     if (opening->n_unknown_splits > 0)
         tdm_log(
             TDM_LOG_WARNING,
-            "%lld rows of '%s' have a split that is none of train, val, validation and test: they "
-            "belong to no part",
-            (long long)opening->n_unknown_splits, path);
+            "'%s' has %lld row%s of no part: a split that is none of train, val, validation and "
+            "test",
+            path, (long long)opening->n_unknown_splits, opening->n_unknown_splits == 1 ? "" : "s");
 }
 
 /* Pixels without their shape look like damaged images, all of them; report that at once. */

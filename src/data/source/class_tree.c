@@ -416,8 +416,8 @@ static tdm_status sort_images(struct sorting *sorting, tdm_error *err)
             (i < top->first || i >= top->end) && tree->entries[i].kind != TDMI_FILE_FOLDER;
     if (sorting->n_unclassed > 0)
         tdm_log(TDM_LOG_WARNING,
-                "%lld images of '%s' lie beside the class folders, not in one, and are left out",
-                (long long)sorting->n_unclassed, tree->root);
+                "left out of '%s': %lld image%s beside the class folders, not in one", tree->root,
+                (long long)sorting->n_unclassed, sorting->n_unclassed == 1 ? "" : "s");
     return TDM_OK;
 }
 

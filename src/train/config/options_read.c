@@ -62,11 +62,11 @@ static tdm_status read_number(const struct tdmi_row *row, const tdm_json_value *
 static const char *kind_of(const tdm_json_value *value)
 {
     static const char *const kinds[] = {
-        [TDM_JSON_NULL] = "null",       [TDM_JSON_BOOL] = "true or false",
+        [TDM_JSON_NULL] = "null",       [TDM_JSON_BOOL] = "false",
         [TDM_JSON_NUMBER] = "a number", [TDM_JSON_STRING] = "a string",
         [TDM_JSON_ARRAY] = "an array",  [TDM_JSON_OBJECT] = "an object",
     };
-    return kinds[tdm_json_kind_of(value)];
+    return tdm_json_as_bool(value, false) ? "true" : kinds[tdm_json_kind_of(value)];
 }
 
 /* As tdmi_options_to_json wrote it; strings stay the document's. */

@@ -61,9 +61,10 @@ tdm_status tdmi_rates_read(const struct tdm_train_options *options, struct tdmi_
     if (options->epochs > 0 && options->warmup_epochs > options->epochs)
         return TDM_FAIL(
             err, TDM_E_USAGE,
-            "training: option --warmup is %g, but training ends after %d epochs, "
+            "training: option --warmup is %g, but training ends after %d epoch%s, "
             "before the learning rate is reached; 0 to %d is accepted, or more --epochs",
-            options->warmup_epochs, options->epochs, options->epochs);
+            options->warmup_epochs, options->epochs, options->epochs == 1 ? "" : "s",
+            options->epochs);
     return check_scaling(options, rates, err);
 }
 

@@ -64,6 +64,43 @@ static bool is_utf8(const char *text)
     return true;
 }
 
+/* "class 'a' (and 2 more classes)": those without; NULL: every class has one. */
+static const char *name_lacking(const tdmi_source *source, const _Atomic bool *has_one, char *text,
+                                size_t text_bytes, int *first)
+{
+    int n_lacking = 0;
+    char more[40] = "";
+    for (int c = tdmi_source_classes(source) - 1; c >= 0; c--) {
+        if (has_one[c])
+            continue;
+        n_lacking++;
+        *first = c;
+    }
+    if (n_lacking == 0)
+        return NULL;
+    if (n_lacking > 1)
+        snprintf(more, sizeof more, " (and %d more %s)", n_lacking - 1,
+                 n_lacking == 2 ? "class" : "classes");
+    snprintf(text, text_bytes, "class '%.300s'%s", tdmi_source_class(source, *first), more);
+    return text;
+}
+
+/* Before anything is downloaded, or read for long. */
+static tdm_status refuse_empty_classes(const tdmi_source *source, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_free_at) _Atomic bool *has_image = NULL;
+    char text[400];
+    int first;
+    TDMI_TRY(TDMI_NEW(has_image, tdmi_source_classes(source), err));
+    for (int64_t i = 0; i < tdmi_source_items(source); i++)
+        if (tdmi_source_item(source, i).label >= 0)
+            has_image[tdmi_source_item(source, i).label] = true;
+    const char *lacking = name_lacking(source, has_image, text, sizeof text, &first);
+    return lacking ? TDM_FAIL(err, TDM_E_INPUT, "%s has no image: add some or remove the class",
+                              lacking)
+                   : TDM_OK;
+}
+
 tdm_status tdmi_data_open_source(const struct tdm_train_options *options, tdmi_source **source,
                                  tdm_error *err)
 {
@@ -84,6 +121,7 @@ tdm_status tdmi_data_open_source(const struct tdm_train_options *options, tdmi_s
             return TDM_FAIL(err, TDM_E_INPUT,
                             "the name of class %d, '%s', is not UTF-8; rename the folder in UTF-8",
                             c, tdmi_source_class(made, c));
+    TDMI_TRY(refuse_empty_classes(made, err));
     *source = tdmi_take(&made);
     return TDM_OK;
 }
@@ -164,6 +202,88 @@ static tdm_status refuse_unreadable(const struct tdm_train_options *options, int
                     (int)strcspn(first, "\n"), first, more);
 }
 
+/* ---- classes whose images are all damaged ---------------------------------------------------- */
+
+/* The training images of a source, in tasks; a class is left alone once one of its images decodes.
+ */
+struct decoding {
+    const tdmi_source *source;
+    const tdmi_split *split;
+    _Atomic bool *has_image; /* by class */
+};
+
+enum { IMAGES_A_TASK = 64 };
+
+/* problem: why the image cannot be read; code TDM_OK where it can, or only memory is short. */
+static tdm_status try_to_decode(const tdmi_source *source, int64_t item, tdm_error *problem,
+                                tdm_error *err)
+{
+    TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
+    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_TRY(tdmi_source_try(source, item, &bytes, problem, err));
+    if (problem->code == TDM_OK &&
+        tdmi_image_decode(tdmi_text_string(&bytes), bytes.length_bytes,
+                          tdmi_source_item(source, item).path, (struct tdmi_image_limits){0},
+                          &image, problem) == TDM_E_MEMORY)
+        tdm_error_clear(problem);
+    return TDM_OK;
+}
+
+static tdm_status decode_task(void *self, int index, int worker, tdm_error *err)
+{
+    const struct decoding *it = self;
+    const int64_t first = (int64_t)index * IMAGES_A_TASK, end = first + IMAGES_A_TASK;
+    (void)worker;
+    for (int64_t i = first; i < end && i < it->split->n_train; i++) {
+        const int label = tdmi_source_item(it->source, it->split->train[i]).label;
+        tdm_error problem = {0};
+        if (it->has_image[label])
+            continue;
+        TDMI_TRY(try_to_decode(it->source, it->split->train[i], &problem, err));
+        if (problem.code == TDM_OK)
+            it->has_image[label] = true;
+    }
+    return TDM_OK;
+}
+
+/* The reason is that of the class's first training image. */
+static tdm_status refuse_class(const struct decoding *it, int label, const char *lacking,
+                               tdm_error *err)
+{
+    int64_t first = -1, n = 0;
+    tdm_error problem = {0};
+    for (int64_t i = it->split->n_train - 1; i >= 0; i--) {
+        if (tdmi_source_item(it->source, it->split->train[i]).label != label)
+            continue;
+        first = it->split->train[i];
+        n++;
+    }
+    TDMI_TRY(try_to_decode(it->source, first, &problem, err));
+    return TDM_FAIL(err, TDM_E_INPUT,
+                    "%s has no training image that can be read, of %lld: replace them or remove "
+                    "the class; the first is '%s': %s",
+                    lacking, (long long)n, tdmi_source_item(it->source, first).path,
+                    tdm_error_sentence(&problem, 0));
+}
+
+/* Damage shows when an image is decoded, which is at the first step or later: too late to refuse
+ * a class that has nothing to learn from. One image of each class is enough to know. */
+static tdm_status check_classes_decode(const struct tdmi_session *session, tdm_error *err)
+{
+    const struct tdmi_train_data *data = &session->data;
+    TDMI_AT_END(tdmi_free_at) _Atomic bool *has_image = NULL;
+    char text[400];
+    int first;
+    TDMI_TRY(TDMI_NEW(has_image, tdmi_source_classes(data->source), err));
+    struct decoding decoding = {data->source, &data->split, has_image};
+    const int64_t n_tasks = (data->split.n_train + IMAGES_A_TASK - 1) / IMAGES_A_TASK;
+    TDMI_TRY(tdmi_pool_run(session->compute.pool, (int)n_tasks, decode_task, &decoding, err));
+    const char *lacking = name_lacking(data->source, has_image, text, sizeof text, &first);
+    return lacking ? refuse_class(&decoding, first, lacking, err) : TDM_OK;
+}
+
+/* ---- the split ------------------------------------------------------------------------------- */
+
 tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdm_train_options *options = &session->config.options;
@@ -171,32 +291,31 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
     struct tdmi_train_data *data = &session->data;
     const struct tdmi_model_file *stored = &session->stored;
     TDMI_AT_END(tdmi_text_release) tdmi_text unreadable = {0};
-    TDM_TRY(tdmi_ranks_read_contents(session, &unreadable, err), err, "splitting %s",
-            options->source);
+    TDMI_TRY(tdmi_ranks_read_contents(session, &unreadable, err));
     const int64_t n_unreadable = data->contents.n_unreadable;
     TDMI_TRY(refuse_unreadable(options, n_unreadable, &unreadable, err));
-    TDM_TRY(tdmi_split_make(data->source, &data->contents,
-                            (struct tdmi_split_options){
-                                .train_fraction = options->train_fraction,
-                                .val_fraction = options->val_fraction,
-                                .test_fraction = options->test_fraction,
-                                .fraction = options->fraction,
-                                .per_class = options->per_class,
-                                .seed = options->seed,
-                            },
-                            (struct tdmi_split_stored){.train = stored->train_hashes,
-                                                       .n_train = stored->n_train_hashes,
-                                                       .val = stored->val_hashes,
-                                                       .n_val = stored->n_val_hashes,
-                                                       .test = stored->test_hashes,
-                                                       .n_test = stored->n_test_hashes},
-                            &data->split, err),
-            err, "splitting %s", options->source);
-    TDM_TRY(list_evaluated(session, err), err, "splitting %s", options->source);
+    TDMI_TRY(tdmi_split_make(data->source, &data->contents,
+                             (struct tdmi_split_options){
+                                 .train_fraction = options->train_fraction,
+                                 .val_fraction = options->val_fraction,
+                                 .test_fraction = options->test_fraction,
+                                 .fraction = options->fraction,
+                                 .per_class = options->per_class,
+                                 .seed = options->seed,
+                             },
+                             (struct tdmi_split_stored){.train = stored->train_hashes,
+                                                        .n_train = stored->n_train_hashes,
+                                                        .val = stored->val_hashes,
+                                                        .n_val = stored->n_val_hashes,
+                                                        .test = stored->test_hashes,
+                                                        .n_test = stored->n_test_hashes},
+                             &data->split, err));
+    TDMI_TRY(check_classes_decode(session, err));
+    TDMI_TRY(list_evaluated(session, err));
     tdmi_batch_begin(session);
     if (tdmi_record_is_new(record)) {
         TDMI_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err));
-        TDM_TRY(report_split(session, options, err), err, "splitting %s", options->source);
+        TDMI_TRY(report_split(session, options, err));
     }
     if (n_unreadable > 0)
         tdmi_record_note(record, "%lld %s could not be read and %s left out",

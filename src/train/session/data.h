@@ -33,8 +33,8 @@ struct tdmi_train_data {
     tdmi_feed *train_feed, *val_feed;
 };
 
-/* The source, refused where nothing can be trained on it: fewer than two classes, or a name of one
- * that no model file could hold. */
+/* The source, refused where nothing can be trained on it: fewer than two classes, one without
+ * images, or a name of one that no model file could hold. */
 tdm_status tdmi_data_open_source(const struct tdm_train_options *options, tdmi_source **source,
                                  tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_data_open(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -191,8 +191,7 @@ static tdm_status measure_all(struct measuring *it, tdmi_loader *loader, tdm_err
                                       .seconds = tdmi_record_seconds(&session->record)});
     }
     if (it->n_images == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "none of %lld images can be read",
-                        (long long)it->n_items);
+        return TDM_FAIL(err, TDM_E_INPUT, "no image can be read, of %lld", (long long)it->n_items);
     return TDM_OK;
 }
 

@@ -155,12 +155,13 @@ void tdmi_network_report_left(const struct tdmi_session *session)
     const struct tdmi_progress *progress = session->record.progress;
     const int n_left = tdmi_network_layers_left(&session->network);
     if (n_left > 0)
-        tdmi_record_note(&session->record,
-                         "--unfreeze %d: training ended in epoch %d (%s), and %d layers before the "
-                         "head were never unfrozen",
-                         session->config.options.unfreeze,
-                         progress->epoch + (progress->position > 0), tdmi_limits_ended_by(session),
-                         n_left);
+        tdmi_record_note(
+            &session->record,
+            "--unfreeze %d: training ended in epoch %d (%s), and %d layer%s before the "
+            "head %s never unfrozen",
+            session->config.options.unfreeze, progress->epoch + (progress->position > 0),
+            tdmi_limits_ended_by(session), n_left, n_left == 1 ? "" : "s",
+            n_left == 1 ? "was" : "were");
 }
 
 tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
@@ -179,10 +180,11 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
     network->first_trained = freeze_point;
     TDM_TRY(tdmi_session_open_again(session, err), err, "unfreezing before epoch %d",
             progress->epoch + 1);
+    const int n = tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first);
     tdmi_record_note(&session->record,
-                     "%d layers before the head are trained from here on, learning rate %g before "
+                     "%d layer%s before the head %s trained from here on, learning rate %g before "
                      "the schedule%s",
-                     tdmi_freeze_layers(network->graph, freeze_point, network->unfreeze.first),
+                     n, n == 1 ? "" : "s", n == 1 ? "is" : "are",
                      config->unfrozen_rate > 0.0 ? config->unfrozen_rate
                                                  : config->rates.learning_rate,
                      freeze_point > 0 ? "; the frozen layers are computed in every epoch" : "");

@@ -456,6 +456,7 @@ expect_exit 3 "$TANDEM" evaluate missing pictures
 expect_exit 3 "$TANDEM" evaluate runs/b missing
 expect_exit 3 "$TANDEM" predict runs/b missing.ppm
 expect_stdout_matches 'skipped: .*no such file or folder: .missing.ppm'
+expect_exit 3 "$TANDEM" predict runs/b missing.ppm --csv
 expect_stderr_matches "no such file or folder: 'missing.ppm'"
 expect_exit 3 "$TANDEM" predict runs/b missing.ppm pictures/left/1.ppm missing-too.ppm
 expect_stdout_matches '^pictures/left/1.ppm$'

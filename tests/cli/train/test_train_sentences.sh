@@ -43,6 +43,15 @@ expect_stderr_matches "strict is on: .*${gone#torn/}"
 expect_exit 3 "$TANDEM" train pictures -o no --fraction 0.01
 expect_stderr_matches '\-\-fraction 0.01 leaves every class only one distinct image; use a larger one$'
 
+# One of a thing is not many.
+cp -r pictures stray
+cp "$(find "pictures/$(ls pictures | head -n 1)" -type f | sort | head -n 1)" stray/
+expect_exit 2 "$TANDEM" train stray -o no --epochs 1 --warmup 2
+expect_stderr_matches 'training ends after 1 epoch, before'
+expect_exit 0 "$TANDEM" train stray -o patient --model lenet5 --epochs 9 --patience 1 --lr 1e-9
+expect_stderr_matches "left out of 'stray': 1 image beside the class folders, not in one$"
+expect_stdout_matches '; stopped after 1 validation with no more of the images right$'
+
 # ---- options ---------------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures -o no --split 1,0
 expect_stderr_matches 'option --split is 1,0; two or three parts'

@@ -108,6 +108,10 @@ expect_exit 3 "$TANDEM" train one -o runs/useless $options --fetch
 expect_stderr_matches 'one has one class of images; at least two are required'
 expect_exit 3 "$TANDEM" train one -o runs/useless $options --fetch --weights mobilenetv2-notop
 expect_stderr_matches 'one has one class of images; at least two are required'
+mkdir hollow hollow/none
+cp -r photos/* hollow/
+expect_exit 3 "$TANDEM" train hollow -o runs/useless $options --fetch
+expect_stderr_matches "class 'none' has no image: add some or remove the class$"
 expect_exit 3 "$TANDEM" train nowhere -o runs/useless $options --fetch --weights mobilenetv2-notop
 expect_stderr_matches "no such file or folder: 'nowhere'$"
 expect_exit 2 "$TANDEM" train photos -o runs/silent $options --fetch
