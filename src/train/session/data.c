@@ -267,19 +267,22 @@ static tdm_status refuse_class(const struct decoding *it, int label, const char 
 }
 
 /* Damage shows when an image is decoded, which is at the first step or later: too late to refuse
- * a class that has nothing to learn from. One image of each class is enough to know. */
+ * a class that has nothing to learn from. One image of each class is enough to know. Where no class
+ * has any, what fails next says why of all: a wrong option of a table, for instance. */
 static tdm_status check_classes_decode(const struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_train_data *data = &session->data;
     TDMI_AT_END(tdmi_free_at) _Atomic bool *has_image = NULL;
     char text[400];
-    int first;
+    int first, n_found = 0;
     TDMI_TRY(TDMI_NEW(has_image, tdmi_source_classes(data->source), err));
     struct decoding decoding = {data->source, &data->split, has_image};
     const int64_t n_tasks = (data->split.n_train + IMAGES_A_TASK - 1) / IMAGES_A_TASK;
     TDMI_TRY(tdmi_pool_run(session->compute.pool, (int)n_tasks, decode_task, &decoding, err));
+    for (int c = 0; c < tdmi_source_classes(data->source); c++)
+        n_found += has_image[c];
     const char *lacking = name_lacking(data->source, has_image, text, sizeof text, &first);
-    return lacking ? refuse_class(&decoding, first, lacking, err) : TDM_OK;
+    return lacking && n_found > 0 ? refuse_class(&decoding, first, lacking, err) : TDM_OK;
 }
 
 /* ---- the split ------------------------------------------------------------------------------- */
