@@ -313,10 +313,11 @@ tdm_status tdmi_session_split(struct tdmi_session *session, tdm_error *err)
                                                         .test = stored->test_hashes,
                                                         .n_test = stored->n_test_hashes},
                              &data->split, err));
-    TDMI_TRY(check_classes_decode(session, err));
     TDMI_TRY(list_evaluated(session, err));
     tdmi_batch_begin(session);
     if (tdmi_record_is_new(record)) {
+        if (!tdmi_ranks_is_follower(session))
+            TDMI_TRY(check_classes_decode(session, err));
         TDMI_TRY(tdmi_unfreeze_check_steps(options, data->steps_per_epoch, err));
         TDMI_TRY(report_split(session, options, err));
     }
