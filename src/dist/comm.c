@@ -19,6 +19,8 @@
 /* spin_ns: after it, waiting is left to the scheduler. idle_ns: between looks at failed ranks. */
 enum { spin_ns = 200 * 1000, doze_ns = 50 * 1000, sleep_ns = 500 * 1000, idle_ns = 50 * 1000000 };
 static const int64_t ns_per_second = 1000000000;
+/* Time within which a caller that waits for devices asks again whether all ranks live. */
+static const double asking_seconds = 1.0;
 
 /* ---- transports ------------------------------------------------------------------------------ */
 
@@ -236,9 +238,8 @@ static void look_for_stops(tdmi_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-/* Between jobs, where the caller has needed all ranks since then. A rank that is ahead and waits
- * for this one in turn may be silent; a second is left to who gives up after the deadline by
- * himself. */
+/* Between jobs, while the caller waits for devices, which need all ranks. A rank that gives up
+ * because another one is silent does so after the deadline and says why: the second is for that. */
 static tdm_status look_for_silence(tdmi_comm *comm, int64_t since_ns, tdm_error *err)
 {
     const double deadline = comm->launch.deadline;
@@ -274,7 +275,8 @@ static void *work(void *self)
             continue;
         const bool has_failed = comm->failure.code != TDM_OK;
         const tdmi_lane *lane = job ? comm->lane : NULL; /* it stays while a job is open */
-        const int64_t needs_all_ns = comm->needs_all_ns;
+        const int64_t needs_all_ns =
+            is_over(comm->asked_ns, asking_seconds) ? 0 : comm->needs_all_ns;
         pthread_mutex_unlock(&comm->lock);
         const int64_t begin_ns = tdmi_lane_begin(lane);
         const tdm_status status = has_failed ? TDM_OK : take_turn(comm, job, needs_all_ns, &err);
@@ -302,7 +304,7 @@ tdm_status tdmi_comm_begin(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm
 {
     struct tdmi_comm_job *mine = NULL;
     pthread_mutex_lock(&comm->lock);
-    comm->needs_all_ns = 0;
+    comm->asked_ns = 0;
     tdm_status status = report_failure(comm, err);
     if (status == TDM_OK && comm->spare) {
         mine = comm->spare;
@@ -479,8 +481,9 @@ int64_t tdmi_comm_looks(tdmi_comm *comm)
 tdm_status tdmi_comm_check(tdmi_comm *comm, tdm_error *err)
 {
     pthread_mutex_lock(&comm->lock);
-    if (comm->needs_all_ns == 0)
+    if (is_over(comm->asked_ns, asking_seconds))
         comm->needs_all_ns = tdmi_clock_ns();
+    comm->asked_ns = tdmi_clock_ns();
     const tdm_status status = report_failure(comm, err);
     pthread_mutex_unlock(&comm->lock);
     return status;

@@ -83,9 +83,9 @@ struct tdmi_comm {
     bool is_cut_short; /* a job failed or was not begun, since the caller last waited */
     bool has_sums;     /* a sum was begun since then */
     bool is_waited_for, is_closing;
-    /* Since when the caller has waited for all ranks by other means than messages; 0: it does not.
-     */
-    int64_t needs_all_ns;
+    /* The caller waits for all ranks by other means than messages: since when, and when it last
+     * said so. */
+    int64_t needs_all_ns, asked_ns;
     struct tdmi_comm_heard *heard; /* by rank */
     int64_t n_looks;
     bool has_said_stop;            /* this rank, in a heartbeat */

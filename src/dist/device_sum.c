@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-enum { chunk_values = 1 << 20, vector_values = 16 };
+enum { chunk_values = 1 << 19, vector_values = 16 };
 
 tdm_status tdmi_device_sum_init(struct tdmi_device_sum *sum, tdm_error *err)
 {

@@ -528,6 +528,30 @@ TEST(a_silent_rank_fails_who_needs_all)
     }
 }
 
+/* The answer of rank 1 waits unread for longer than the deadline, while rank 0 does other work. */
+static void ask_once(tdmi_comm *comm, void *self)
+{
+    struct need *it = self;
+    const struct timespec pause = {.tv_sec = 3};
+    const size_t sizes[2] = {1, 1};
+    char all[2];
+    if (tdmi_comm_rank(comm) == 0) {
+        it->status = tdmi_comm_check(comm, &it->err);
+        nanosleep(&pause, NULL);
+    }
+    if (it->status == TDM_OK)
+        it->status = tdmi_comm_gather(comm, "a", sizes, all, &it->err);
+}
+
+TEST(a_rank_that_was_needed_a_while_ago_may_wait)
+{
+    struct need needs[2] = {0};
+    run_ranks((struct job){"tcp", 2, 1.0, false}, ask_once, needs, sizeof needs[0]);
+    for (int r = 0; r < 2; r++)
+        if (needs[r].status != TDM_OK)
+            fail_msg("rank %d: %s", r, tdm_error_sentence(&needs[r].err, 0));
+}
+
 /* Rank 1 reads nothing while rank 0 sends more heartbeats than the connection takes. */
 TEST(a_heartbeat_that_is_half_sent_is_finished)
 {

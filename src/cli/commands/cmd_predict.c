@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 TDMI_POINTER_RELEASE(tdm_model, tdm_model_close)
 
@@ -247,10 +248,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     const tdm_status status =
         predict(model, call, (tdm_prediction_sink){&answering, on_prediction}, err);
     tdm_json_array_end(call->json);
-    /* Some path is missing, or some image lacks memory. Of a path alone the sentence is that of its
-     * answer, which people have before them. */
+    /* Some path is missing, or some image lacks memory. The sentence of a path alone is that of its
+     * answer: on a terminal people have it before them. */
     if ((status == TDM_E_INPUT || status == TDM_E_MEMORY) && answering.n_printed > 0) {
-        if (call->json || values->csv || answering.n_printed > 1 || status == TDM_E_MEMORY)
+        if (call->json || values->csv || answering.n_printed > 1 || status == TDM_E_MEMORY ||
+            !isatty(STDOUT_FILENO))
             tdm_log(TDM_LOG_ERROR, "%s", tdm_error_sentence(err, 0));
         call->exit_status = tdm_status_exit(status);
         return TDM_OK;

@@ -54,7 +54,7 @@ static const struct tdmi_argument arguments[] = {
 
 static const struct tdmi_option options[] = {
     TDMI_ROW(PATH, "out", out, "Result", "page to write", .letter = 'o', .value_name = "FILE",
-             .default_words = "in the first run: report.html, of several runs comparison.html"),
+             .default_words = "report.html in the first run, comparison.html there for several"),
     {.name = NULL},
 };
 

@@ -117,6 +117,7 @@ tdm_status tdmi_look_at(const tdmi_source *source, struct tdmi_look *look, tdm_e
         return TDM_OK;
     qsort(it.sides, (size_t)it.n, sizeof *it.sides, by_size);
     look->side = it.sides[it.n / 2];
+    look->large_side = it.sides[9 * it.n / 10];
     look->is_grey = 10 * it.n_grey >= 9 * it.n;
     look->background = median_of_edge(it.edge);
     if (it.n_decoded > 0)

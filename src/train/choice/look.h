@@ -7,7 +7,7 @@
 
 struct tdmi_look {
     int n_seen;           /* images whose size is known; 0: nothing is known */
-    int side;             /* median of their longer sides, pixels */
+    int side, large_side; /* median of their longer sides, pixels; nine of ten have no larger one */
     bool is_grey;         /* nearly all of them; false for large ones */
     int background;       /* median of the pixels at the edges of small ones, 0 to 255 */
     double decode_second; /* that one takes to be read and decoded, by one thread */

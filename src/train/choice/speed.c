@@ -5,7 +5,8 @@
 #include "models/network.h"
 #include "train/evaluate/evaluator.h"
 
-/* Below LEAST_FOR_IMAGES a network sees less, even in images that are no larger. */
+/* LEAST_FOR_IMAGES: at 128 pixels a network was right less often, even on images of 128
+ * (bench/results/weights.md). */
 enum { IMAGES_A_THREAD = 2, SMALLEST_SIDE = 128, LEAST_FOR_IMAGES = 160 };
 
 TDMI_POINTER_RELEASE(tdmi_evaluator, tdmi_evaluator_close)
@@ -122,7 +123,7 @@ double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int 
     return (double)n_images * (part * part * speed->network_second + speed->decode_second);
 }
 
-/* That published networks are used with. */
+/* Sizes that published networks are used with. */
 static const int sizes[] = {192, 160, SMALLEST_SIDE};
 enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
 

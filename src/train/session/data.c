@@ -214,17 +214,24 @@ struct decoding {
 
 enum { IMAGES_A_TASK = 64 };
 
-/* problem: why the image cannot be read; code TDM_OK where it can, or only memory is short. */
+/* problem: why the image cannot be read; code TDM_OK where it can, or only memory is short. A small
+ * copy is enough, which takes little memory and time. */
 static tdm_status try_to_decode(const tdmi_source *source, int64_t item, tdm_error *problem,
                                 tdm_error *err)
 {
     TDMI_AT_END(tdmi_text_release) tdmi_text bytes = {0};
-    TDMI_AT_END(tdmi_image_release) tdmi_image image = {0};
+    TDMI_AT_END(tdmi_preprocess_scratch_release) struct tdmi_preprocess_scratch scratch = {0};
+    enum { side = 32 };
+    const struct tdmi_preprocess small = {
+        .width = side, .height = side, .channels = 3, .fit = TDMI_FIT_PAD, .uses_draft = true};
+    uint8_t pixels[3 * side * side];
+    if (tdm_stop_is_requested())
+        return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request");
     TDMI_TRY(tdmi_source_try(source, item, &bytes, problem, err));
     if (problem->code == TDM_OK &&
-        tdmi_image_decode(tdmi_text_string(&bytes), bytes.length_bytes,
-                          tdmi_source_item(source, item).path, (struct tdmi_image_limits){0},
-                          &image, problem) == TDM_E_MEMORY)
+        tdmi_preprocess_file(&small, tdmi_text_string(&bytes), bytes.length_bytes,
+                             tdmi_source_item(source, item).path, &scratch, pixels,
+                             problem) == TDM_E_MEMORY)
         tdm_error_clear(problem);
     return TDM_OK;
 }

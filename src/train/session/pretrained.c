@@ -251,12 +251,12 @@ static tdm_status suit_size(struct tdmi_session *session, struct tdmi_choice *ch
     TDMI_TRY(suit_machine(session, &slow, why, sizeof why, err));
     if (tdmi_look_suits(look) == TDMI_SUITS_PRETRAINED &&
         tdmi_network_find(session->pretrained.network, &own, NULL) == TDM_OK)
-        size = tdmi_size_of_images(look->side, own.preprocess.width);
+        size = tdmi_size_of_images(look->large_side, own.preprocess.width);
     const bool is_slow = slow > 0 && (size == 0 || slow < size);
     session->config.options.size = is_slow ? slow : size;
     if (session->config.options.size > 0)
         snprintf(choice->reason + used, sizeof choice->reason - used, ", at %d pixels%s",
-                 session->config.options.size, is_slow ? why : "");
+                 session->config.options.size, is_slow ? why : ", because they have no more");
     return TDM_OK;
 }
 

@@ -66,7 +66,7 @@ new_home allowed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/allowed $options
 expect_stderr_matches "fetched .*/allowed/weights/$published, .* SHA-256 [0-9a-f]{64}"
 expect_stderr_matches 'mobilenetv2 starts with all but the head of mobilenet_v2'
-expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(, at [0-9]+ pixels)?; the training takes about'
+expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(, at [0-9]+ pixels, because they have no more)?; the training takes about'
 expect_same "/mirror/$published" "$(cat requests)" "the mirror is asked once"
 expect_exit 0 "$TANDEM" train photos -o runs/here $options
 expect_same 1 "$(n_requests)" "weights that are here are not requested again"
