@@ -48,10 +48,12 @@ struct tdmi_device_table {
     /* Optional; NULL: it computes with none. Describe the library of this number, counted from 0;
      * works without a device too. False past the last. */
     bool (*library)(int index, struct tdmi_backend_library *library);
-    /* NULL where memory is the host's. A name that no other device in the world has; all are
-     * of one length. The algorithms that kernels of this device have chosen, as a text
-     * (tdmi_free; NULL: no memory); kernels of a device of the same kind, to which the text is lent
-     * until it is closed or gets another, then choose these. */
+    /* All three NULL where memory is the host's.
+     * identify: a name that no other device has; the names of all devices have the same length.
+     * write_choices: the algorithms that this device's kernels have chosen, as text (tdmi_free;
+     * NULL: no memory). read_choices: kernels of this device choose those of the text, which comes
+     * from a device of the same kind and is lent until the next text or until the device is closed.
+     */
     const char *(*identify)(const tdmi_device *device);
     char *(*write_choices)(tdmi_device *device);
     void (*read_choices)(tdmi_device *device, const char *text);

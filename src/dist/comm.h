@@ -58,8 +58,8 @@ double tdmi_comm_waited_seconds(tdmi_comm *comm);
 bool tdmi_comm_is_asked_to_stop(tdmi_comm *comm);
 
 /* The failure of a rank that is known so far, while the caller waits for ranks by other means than
- * messages. From this call until the next sum or message it needs all of them: one that is lost or
- * silent is a failure then, although no message waits for it. */
+ * messages. For a second after this call, or until the next sum or message, it needs all of them:
+ * one that is lost or silent is a failure then, although no message waits for it. */
 tdm_status tdmi_comm_check(tdmi_comm *comm, tdm_error *err) TDM_MUST_USE;
 
 /* Records sums and messages in its thread's lane, and the waits of the caller in the caller's;

@@ -22,7 +22,7 @@ struct tdmi_range {
 
 /* Where the values of a sum lie on this rank. */
 struct tdmi_sum_arrays {
-    float *roots[TDMI_TREE_ROOTS]; /* of its subtrees */
+    float *roots[TDMI_TREE_ROOTS]; /* the sum of each subtree that this rank computes */
     int n_roots;
     float *total; /* gets the sum; may be the first of these */
     struct tdmi_range range;
@@ -33,7 +33,7 @@ struct tdmi_sum_arrays {
 /* Work for the communicator's thread. */
 struct tdmi_comm_job {
     tdm_status (*run)(tdmi_comm *comm, const struct tdmi_comm_job *job, tdm_error *err);
-    struct tdmi_sum_arrays sum; /* of a sum */
+    struct tdmi_sum_arrays sum; /* zeroed in jobs that exchange bytes */
     /* of bytes */
     void *bytes;
     const void *mine;

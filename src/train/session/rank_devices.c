@@ -27,7 +27,7 @@ tdm_status tdm_train_processes(const struct tdm_train_options *options, int *n, 
 static tdm_status check_twins(struct tdmi_session *session, tdm_error *err)
 {
     const char *mine = session->compute.backend->device.identify(session->compute.device);
-    const size_t length = strlen(mine) + 1; /* of every name, with its newline */
+    const size_t length = strlen(mine) + 1; /* the same for all names; 1 for the newline */
     TDMI_AT_END(tdmi_text_release) tdmi_text names = {0};
     tdmi_text_printf(&names, "%s\n", mine);
     TDMI_TRY(tdmi_text_status(&names, err));
