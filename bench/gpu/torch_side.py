@@ -21,7 +21,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "peers"))
 import networks  # noqa: E402: found by the line above
 
-TYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 MODES = {"compile": "max-autotune-no-cudagraphs", "graphs": "max-autotune"}
 
 
@@ -52,16 +52,14 @@ def train_step(options, model, images):
     model.train()
     labels = torch.randint(options.classes, (len(images),), device=images.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=images.is_cuda)
-    scaler = torch.amp.GradScaler(images.device.type, enabled=options.precision == "f16")
     forward = torch.compile(model, mode=MODES[options.setting]) if options.setting in MODES else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         with cast(options):
             loss = torch.nn.functional.cross_entropy(forward(images), labels)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+        loss.backward()
+        optimizer.step()
 
     return step
 

@@ -2,7 +2,8 @@
  * Statistics of batch norms that were folded into convolutions before the weights were published.
  * The input of each trained one is measured over some training images in a single forward pass,
  * since a folded norm does not change its input. The images are chosen by content and sums are
- * added in a fixed order, so any number of threads gives the same bits.
+ * added in a fixed order, so any number of threads gives the same bits. Where a GPU trains, the CPU
+ * measures: some seconds, once.
  */
 #include "base/hash/hash.h"
 #include "base/scope.h"
@@ -18,11 +19,14 @@
 #include <string.h>
 
 /* most_pictures: with 49 pixels each, some 25,000 values of a channel even in the last layers. */
-enum { most_pictures = 512, batch_pictures = 64 };
+enum { most_pictures = 512, batch_pictures = 64, most_group = 8 /* where a GPU trains */ };
 
 struct measuring {
     struct tdmi_session *session;
-    int first; /* first trained node */
+    int first;                          /* first trained node */
+    const struct tdmi_backend *backend; /* of the host */
+    tdmi_device *device, *own_device;   /* own_device: NULL if the training's is the host */
+    struct tdmi_values values;          /* there */
     tdmi_plan *plan;
     tdmi_packed *packed;
     int n_executors;
@@ -102,28 +106,25 @@ static tdm_status group_task(void *self, int index, int worker, tdm_error *err)
 {
     struct measuring *it = self;
     const struct tdmi_group group = group_at(it, index);
-    tdmi_executor_measure(it->executors[worker], tdmi_values_trained(&it->session->network), &group,
-                          it->first, it->rows + index * it->width);
+    tdmi_executor_measure(it->executors[worker], it->values, &group, it->first,
+                          it->rows + index * it->width);
     return it->plan->backend->stream.wait(tdmi_executor_stream(it->executors[worker]), err);
 }
 
 static tdm_status logits_of_kept(struct measuring *it, float *logits, tdm_error *err)
 {
-    const struct tdmi_session *session = it->session;
     const size_t bytes = tdmi_plan_sample_bytes(it->plan);
     const size_t outputs = (size_t)tdmi_graph_logits(it->plan->graph);
     tdmi_executor *lane = it->executors[0];
     for (int i = 0; i < it->n_kept; i++)
         it->pixels[i] = it->kept + (size_t)i * bytes;
     const struct tdmi_group group = {.n = it->n_kept, .pixels = it->pixels};
-    TDMI_TRY(tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
-                              session->compute.pool, err));
-    tdmi_executor_measure(lane, tdmi_values_trained(&session->network), &group,
-                          it->plan->graph->n_nodes, NULL);
-    TDMI_TRY(session->compute.backend->stream.wait(tdmi_executor_stream(lane), err));
-    return session->compute.backend->memory.download(
-        tdmi_executor_stream(lane), logits, tdmi_executor_logits(lane),
-        sizeof *logits * outputs * (size_t)it->n_kept, err);
+    TDMI_TRY(tdmi_packed_fill(it->packed, it->values, 0, it->session->compute.pool, err));
+    tdmi_executor_measure(lane, it->values, &group, it->plan->graph->n_nodes, NULL);
+    TDMI_TRY(it->backend->stream.wait(tdmi_executor_stream(lane), err));
+    return it->backend->memory.download(tdmi_executor_stream(lane), logits,
+                                        tdmi_executor_logits(lane),
+                                        sizeof *logits * outputs * (size_t)it->n_kept, err);
 }
 
 /* Collects the readable images of a batch. */
@@ -250,9 +251,9 @@ static tdm_status restore_all(struct measuring *it, tdm_error *err)
     const int n = it->n_kept * tdmi_graph_logits(session->network.graph);
     double largest = 0.0, worst = 0.0;
     TDM_TRY(logits_of_kept(it, it->before, err), err, "before statistics are given back");
-    TDM_TRY(restore(it, false, err), err, "giving statistics back");
     if (session->network.mean_params)
         TDM_TRY(restore(it, true, err), err, "giving statistics back to averages");
+    TDM_TRY(restore(it, false, err), err, "giving statistics back");
     TDM_TRY(logits_of_kept(it, it->after, err), err, "after statistics were given back");
     for (int i = 0; i < n; i++) {
         largest = fmax(largest, fabs((double)it->before[i]));
@@ -264,18 +265,40 @@ static tdm_status restore_all(struct measuring *it, tdm_error *err)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* The training's device; where that is a GPU the CPU, with the values in the host's arrays. */
+static tdm_status choose_device(struct measuring *it, tdm_error *err)
+{
+    struct tdmi_session *session = it->session;
+    struct tdmi_model_file *host = &session->network.host;
+    int index;
+    it->backend = session->compute.backend;
+    it->device = session->compute.device;
+    it->values = tdmi_values_trained(&session->network);
+    if (it->backend->device.is_host)
+        return TDM_OK;
+    TDMI_TRY(tdmi_values_download(session, it->values, host->params, host->states, err));
+    TDMI_TRY(it->backend->stream.wait(session->compute.stream, err));
+    it->values = (struct tdmi_values){host->params, host->states};
+    TDMI_TRY(tdmi_backend_find("cpu", &it->backend, &index, err));
+    TDMI_TRY(it->backend->device.open(index, &it->own_device, err));
+    it->device = it->own_device;
+    return TDM_OK;
+}
+
 static tdm_status reserve(struct measuring *it, tdm_error *err)
 {
     const struct tdmi_session *session = it->session;
-    const struct tdmi_plan_options request = {.max_images = session->config.shard,
-                                              .device = session->compute.device,
-                                              .most_workspace = session->compute.most_workspace,
-                                              .is_apart = true};
-    TDMI_TRY(
-        tdmi_plan_make(session->network.graph, session->compute.backend, &request, &it->plan, err));
-    TDMI_TRY(tdmi_packed_open(it->plan, session->compute.device, &it->packed, err));
+    TDMI_TRY(choose_device(it, err));
+    const int shard = session->config.shard;
+    const struct tdmi_plan_options request = {
+        .max_images = it->own_device && shard > most_group ? most_group : shard,
+        .device = it->device,
+        .most_workspace = it->own_device ? 0 : session->compute.most_workspace,
+        .is_apart = true};
+    TDMI_TRY(tdmi_plan_make(session->network.graph, it->backend, &request, &it->plan, err));
+    TDMI_TRY(tdmi_packed_open(it->plan, it->device, &it->packed, err));
     it->width = tdmi_norms_sums(session->network.graph, it->first);
-    const size_t images = (size_t)session->config.shard;
+    const size_t images = (size_t)request.max_images;
     const size_t logits = images * (size_t)tdmi_graph_logits(session->network.graph);
     const int n_threads = tdmi_pool_threads(session->compute.pool);
     TDMI_TRY(TDMI_NEW(it->rows, n_groups(it, batch_pictures) * it->width, err));
@@ -286,11 +309,10 @@ static tdm_status reserve(struct measuring *it, tdm_error *err)
     TDMI_TRY(TDMI_NEW(it->executors, n_threads, err));
     for (it->n_executors = 0; it->n_executors < n_threads; it->n_executors++) {
         tdmi_executor **lane = &it->executors[it->n_executors];
-        TDMI_TRY(tdmi_executor_open(it->plan, session->compute.device, lane, err));
+        TDMI_TRY(tdmi_executor_open(it->plan, it->device, lane, err));
         tdmi_executor_use(*lane, tdmi_packed_memory(it->packed));
     }
-    return tdmi_packed_fill(it->packed, tdmi_values_trained(&session->network), 0,
-                            session->compute.pool, err);
+    return tdmi_packed_fill(it->packed, it->values, 0, session->compute.pool, err);
 }
 
 static void release(struct measuring *it)
@@ -306,6 +328,8 @@ static void release(struct measuring *it)
     tdmi_free(it->items);
     tdmi_packed_close(it->packed);
     tdmi_plan_free(it->plan);
+    if (it->own_device)
+        it->backend->device.close(it->own_device);
 }
 
 /* In the run's record and in the lineage of its model files. */
@@ -361,12 +385,6 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
                             : 0;
     if (n_norms == 0)
         return TDM_OK;
-    if (!session->compute.backend->device.is_host)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "beginning with the weights of %s: %d of its batch norms were folded into "
-                        "the convolutions, and the backend %s cannot measure their statistics "
-                        "yet; --freeze base uses them as they are",
-                        session->pretrained.path, n_norms, session->compute.backend->name);
     TDM_TRY(tdmi_record_begin(session, err), err, "giving batch norms their statistics back");
     const tdm_status status = give_back(&it, n_norms, err);
     if (status != TDM_OK)

@@ -89,6 +89,20 @@ both unfreezing 6 --epochs 6 --weights f32/best.safetensors --unfreeze 2 --unfre
     --hidden 8 --dropout 0.4 --schedule one-cycle --ema 0.8
 both shards 16 --epochs 4 --shard 4 --precision f16 --optimizer adamw --augment mixup:0.4
 
+# ---- batch norms that had been folded into convolutions are measured on the CPU ----------------
+folded="--model mobilenetv2-0.05 --size 32 --batch 6 --shard 6 --augment none --schedule constant --ema 0.9"
+for way in "--freeze none" "--unfreeze 1 --unfreeze-layers 6"; do
+    # shellcheck disable=SC2086 # words
+    expect_exit 0 on_gpu --weights "$SOURCE/tests/fixtures/runs/folded.safetensors" $folded $way -o "gpu$way" --epochs 3
+    loss=$(json_value train.loss)
+    expect_stderr_matches 'batch norms had been folded into the convolutions: means and variances are measured again'
+    # shellcheck disable=SC2086
+    expect_exit 0 on_gpu --weights "$SOURCE/tests/fixtures/runs/folded.safetensors" $folded $way -o "cpu$way" --epochs 3 \
+        --device cpu
+    expect_true "$way: the loss is that of the processor ($loss, $(json_value train.loss))" \
+        close "$loss" "$(json_value train.loss)" 0.01
+done
+
 # ---- what is measured is what trains ---------------------------------------------------------
 rm -f replays
 export TANDEM_FAKE_REPLAYS="$temp/replays"
