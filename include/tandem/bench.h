@@ -167,7 +167,8 @@ struct tdm_bench_scaling_row {
     int threads;
     int teams, members; /* teams that compute the last groups, and members of the smallest */
     int64_t regions;    /* stretches between two waits of a team, in one group */
-    /* Time of a step: that of one thread in each region, times the largest share of a member. */
+    /* Time of a step: that of one thread in each region, times the largest share of a member and
+     * busy_slowdown. */
     double seconds;
     double speedup; /* against one thread */
     /* The same with the time of all members instead of one thread's: what they do more than one

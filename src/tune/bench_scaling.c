@@ -5,12 +5,12 @@
  * How groups are divided among threads is the step's own (train/step/division.h); for features
  * every image is a group (train/evaluate/cut.h).
  *
- *     step(T) = waves of groups alone + rounds of teams + the rest
+ *     step(T) = (waves of groups alone + rounds of teams + the rest) · slowdown
  *     team(k) = Σ over regions: time · largest share, + regions · a wait
  *     rest    = packing weights, adding gradients, update: tasks of the pool
  *
- * CPUs that work at once slow each other down. By how much is measured with two copies of the step
- * that share nothing; the clock's time of two threads is compared with that.
+ * slowdown: CPUs that work at once slow each other down. It is measured with two copies of the step
+ * that share nothing, one thread each; more CPUs may lose more than two do.
  */
 #include "base/clock.h"
 #include "base/scope.h"
@@ -339,6 +339,12 @@ static double seconds_of(const struct scaling *it, int threads,
            of->update_seconds / threads;
 }
 
+/* What a second CPU at work costs each; 1: not measured. */
+static double slowdown_of(const struct scaling *it, int threads)
+{
+    return threads > 1 && it->result->busy_slowdown > 0.0 ? it->result->busy_slowdown : 1.0;
+}
+
 static void predict(const struct scaling *it, int threads, struct tdm_bench_scaling_row *row)
 {
     const struct tdm_bench_scaling *of = it->result;
@@ -349,10 +355,12 @@ static void predict(const struct scaling *it, int threads, struct tdm_bench_scal
                                           .teams = division.n_teams,
                                           .members = members,
                                           .regions = team->regions};
-    row->seconds = seconds_of(it, threads, &division, team->part, team->regions);
+    const double slowdown = slowdown_of(it, threads);
+    const double by_members =
+        slowdown * seconds_of(it, threads, &division, team->members_part, team->regions);
+    row->seconds = slowdown * seconds_of(it, threads, &division, team->part, team->regions);
     row->speedup = of->step_seconds / row->seconds;
-    row->members_speedup =
-        of->step_seconds / seconds_of(it, threads, &division, team->members_part, team->regions);
+    row->members_speedup = of->step_seconds / by_members;
     if (it->bandwidth > 0.0) {
         const double least = of->step_bytes / it->bandwidth;
         row->bandwidth_speedup = of->step_seconds / fmax(row->seconds, least);

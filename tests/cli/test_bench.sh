@@ -92,8 +92,10 @@ import json, sys
 v = json.load(open(sys.argv[1]))
 rows = {row["threads"]: row for row in v["threads"]}
 assert abs(rows[1]["speedup"] - 1) < 0.01 and rows[1]["measured_milliseconds"] > 0, v
-assert 1.2 < rows[2]["speedup"] <= 2.1 and rows[16]["members"] > 1 and rows[16]["regions"] > 10, v
+slower = v.get("busy_slowdown", 1)
+assert 1.2 < rows[2]["speedup"] * slower <= 2.1 and rows[16]["members"] > 1 and rows[16]["regions"] > 10, v
 assert rows[16]["speedup"] > rows[2]["speedup"], v
+assert abs(rows[2]["speedup"] * rows[2]["predicted_milliseconds"] / v["step_milliseconds"] - 1) < 0.01, v
 assert all(row["speedup_with_bandwidth"] <= row["speedup"] for row in v["threads"]), v' "$out"
 expect_exit 2 "$TANDEM" bench scaling --threads 2
 expect_stderr_matches 'bench scaling predicts 1 to 64 threads'
@@ -104,7 +106,8 @@ v = json.load(open(sys.argv[1]))
 rows = {row["threads"]: row for row in v["threads"]}
 assert v["mode"] == "features" and v["update_milliseconds"] == 0 and v["group_milliseconds"] > 0, v
 assert abs(rows[1]["speedup"] - 1) < 0.01 and rows[1]["members"] == 1, v
-assert rows[16]["members"] == 3 and rows[16]["speedup"] > rows[6]["speedup"] > 3, v
+assert rows[16]["members"] == 3 and rows[16]["speedup"] > rows[6]["speedup"], v
+assert rows[6]["speedup"] * v.get("busy_slowdown", 1) > 3, v
 assert len(os.sched_getaffinity(0)) < 2 or 1.2 < v["busy_speedup"] < 3, v' "$out"
 expect_exit 0 "$TANDEM" bench scaling --model lenet5 --mode features --batch 5 --seconds 0.5
 expect_stdout_matches '^lenet5, features, 28 pixels, 5 images, on one thread:'

@@ -308,10 +308,11 @@ static void report_scaling(const struct tdmi_call *call, const struct tdm_bench_
     if (result->busy_speedup > 0.0) {
         tdm_json_number(json, "busy_slowdown", result->busy_slowdown);
         tdm_json_number(json, "busy_speedup", result->busy_speedup);
-        tdmi_print(out,
-                   "  two copies at once take %.2f times as long as one; two threads finish a step "
-                   "%.2f times as fast as two copies theirs\n",
-                   result->busy_slowdown, result->busy_speedup);
+        tdmi_print(
+            out,
+            "  two copies at once take %.2f times as long as one (counted below); two threads "
+            "finish a step %.2f times as fast as two copies theirs\n",
+            result->busy_slowdown, result->busy_speedup);
     }
     tdmi_print(out, "\n");
     tdmi_print(out, "  %7s %14s %8s %12s %9s %11s%s %11s\n", "threads", "teams", "regions",
