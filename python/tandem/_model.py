@@ -149,7 +149,7 @@ class Model:
             raise UsageError("images are paths and images in memory; those of one kind are accepted")
         encoded = [] if any(is_path) else [_encoded(image) for image in listed]
         n_top = plain("top", top)
-        if not isinstance(n_top, int):
+        if not isinstance(n_top, int) or isinstance(n_top, bool):
             raise UsageError(f"option top is {top!r}; a whole number is accepted")
         predictions: List[Prediction] = []
 

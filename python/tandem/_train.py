@@ -122,13 +122,14 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
     with "accuracy" and its interval, "run", "best_epoch" and "next". Options, with their types and defaults:
 
     """
-    resumed = out if resume else None
-    if resume and resumed is None:
-        raise UsageError("resume=True requires out, the folder of the run to resume")
-    for name, value, kind, accepted in (("fetch", fetch, bool, "True, False or None"),
+    for name, value, kind, accepted in (("resume", resume, bool, "True or False"),
+                                        ("fetch", fetch, bool, "True, False or None"),
                                         ("mirror", mirror, str, "a text or None")):
         if not isinstance(plain(name, value, accepted), (kind, type(None))):
             raise UsageError(f"option {name} is {value!r}; {accepted} is accepted")
+    resumed = out if resume else None
+    if resume and resumed is None:
+        raise UsageError("resume=True requires out, the folder of the run to resume")
     given: Dict[str, Any] = {member: spelled_path(name, value) for name, member, value in
              (("source", "source", source), ("out", "run", out), ("trace", "trace", trace)) if value is not None}
     given.update(_spelled(dict(options)), resume=resume)

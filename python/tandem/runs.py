@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _declarations as c
-from ._library import Path, as_object, call, encode, lib, sized
+from ._library import Path, as_object, call, encode, lib, sized, spelled_path
 
 __all__ = ["compare", "list", "report", "show"]
 
@@ -39,6 +39,8 @@ class _Runs:
 
 
 def _read(paths: Tuple[Path, ...]) -> _Runs:
+    for path in paths:
+        spelled_path("run", path)
     missing = [path for path in paths if not os.path.exists(path)]
     return _Runs(lib.tdm_runs_read, (ctypes.c_char_p * len(paths))(*map(encode, paths)), len(paths),
                  reads=missing[0] if missing else None)

@@ -3,6 +3,7 @@
  * is often a wrong one (--pretrained, --precision), so the words have a table.
  */
 #include "cli/hints.h"
+#include "base/text/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,5 +61,20 @@ const char *tdmi_hint(const struct tdmi_command *command, const char *word, char
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (is_word(hints[i].word, word) && describe(command, &hints[i], text, text_bytes))
             break;
+    return text;
+}
+
+const char *tdmi_hint_near(const struct tdmi_command *command, const char *word, char *text,
+                           size_t text_bytes)
+{
+    tdmi_suggestion suggestion = {.typed = word};
+    char use[160];
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (describe(command, &hints[i], use, sizeof use))
+            tdmi_suggest_consider(&suggestion, hints[i].word);
+    if (suggestion.nearest)
+        snprintf(text, text_bytes, "for --%s %s", suggestion.nearest,
+                 tdmi_hint(command, suggestion.nearest, use, sizeof use));
     return text;
 }

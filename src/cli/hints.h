@@ -7,3 +7,7 @@
  * list, or not for this command. '_' counts as '-', capitals as small letters. */
 const char *tdmi_hint(const struct tdmi_command *command, const char *word, char *text,
                       size_t text_bytes);
+/* The same for the nearest word of the table that the command has a use for: "for
+ * --learning-rate use --lr X". */
+const char *tdmi_hint_near(const struct tdmi_command *command, const char *word, char *text,
+                           size_t text_bytes);

@@ -64,6 +64,9 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
              settings->command ? settings->command->name : "");
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
+    if (settings->command && *tdmi_hint_near(settings->command, name, hint, sizeof hint))
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s has no option '%.60s'; %s",
+                        settings->command->name, typed, hint);
     return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help-all' lists them all",
                     command, typed, command);
 }

@@ -339,7 +339,7 @@ static double seconds_of(const struct scaling *it, int threads,
            of->update_seconds / threads;
 }
 
-/* What a second CPU at work costs each; 1: not measured. */
+/* Ratio of the times beside a busy CPU and alone; 1: not measured. */
 static double slowdown_of(const struct scaling *it, int threads)
 {
     return threads > 1 && it->result->busy_slowdown > 0.0 ? it->result->busy_slowdown : 1.0;

@@ -295,6 +295,8 @@ class Training(unittest.TestCase):
                     model.predict(wrong)
             with self.assertRaisesRegex(tandem.UsageError, "option top"):
                 model.predict(colour, top="x")
+            with self.assertRaisesRegex(tandem.UsageError, "option top is True; a whole number"):
+                model.predict(colour, top=True)
             self.assertRegex(repr(model), r"^<tandem.Model 'run': lenet5, 3 classes, \d+ parameters>$")
             with self.assertRaisesRegex(TypeError, "another process"):
                 pickle.dumps(model)
@@ -362,6 +364,8 @@ class Training(unittest.TestCase):
         self.assertEqual(tandem.runs.compare("run", "other/run"), command("runs", "compare", "run", "other/run"))
         tandem.runs.report("page.html", "run", "other/run")
         self.assertIn("other/run", open("page.html", encoding="utf-8").read())
+        with self.assertRaisesRegex(tandem.UsageError, "^option run is of type list; a path is accepted$"):
+            tandem.runs.report("page.html", ["run", "other/run"])
 
     def test_the_loader_divides_as_training_does(self):
         parts = [tandem.Loader("pictures", part=part, split=(0.8, 0.2), size=8) for part in ("train", "val")]
@@ -535,6 +539,7 @@ class Failures(unittest.TestCase):
                                (dict(batch=0), '^option batch is 0; 1 to 65536 or "auto" is accepted$'),
                                (dict(fetch=["yes"]), "^option fetch is of type list; True, False or None is accepted$"),
                                (dict(mirror=3), "^option mirror is 3; a text or None is accepted$"),
+                               (dict(resume=1), "^option resume is 1; True or False is accepted$"),
                                (dict(eval_only=True), r"; use tandem.evaluate\(model, source\)$"),
                                (dict(weight_decay=-0.5), "option weight_decay is -0.5; 0 to 1 is accepted"),
                                (dict(eval_every=1.5), "option eval_every is 1.5; a whole number is accepted"),

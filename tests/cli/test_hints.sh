@@ -13,6 +13,7 @@ hint() {
 }
 hint "train p --learning-rate 0.1" "use --lr X"
 hint "train p --learning_rate=0.1" "use --lr X"
+hint "train p --learning-rat 0.1" "for --learning-rate use --lr X"
 hint "train p --imgsz 224" "use --size PX"
 hint "train p --batch-size 64" "use --batch N"
 hint "train p --batchSize 64" "use --batch N"
