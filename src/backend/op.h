@@ -89,8 +89,9 @@ struct tdmi_op_desc {
      * a call may refer to bf16 or f16 data. Always f32: the y of a loss, the arrays of batch norms,
      * and parameters with their gradients. tdmi_backend.storages lists the types beside f32. */
     enum tdmi_dtype storage;
-    bool allows_tf32; /* stored as f32: products may round what they multiply to TF32 */
-    bool may_vary;    /* sums may be added in another order on every run, where that is faster */
+    bool allows_tf32;     /* stored as f32: products may round what they multiply to TF32 */
+    bool splits_products; /* training: large ones by Strassen's way, on the CPU */
+    bool may_vary; /* sums may be added in another order on every run, where that is faster */
     /* Bytes of workspace that a kernel may use only to be faster; 0: its backend's default. */
     size_t most_workspace;
     struct tdmi_op_fusion fusion;

@@ -38,6 +38,7 @@ static tdm_status plan_node(tdmi_plan *plan, int index, tdm_error *err)
         .is_training = is_training,
         .storage = plan->storage,
         .allows_tf32 = plan->allows_tf32,
+        .splits_products = plan->splits_products,
         .may_vary = plan->may_vary,
         .most_workspace = plan->most_workspace,
         .device = plan->device,
@@ -365,6 +366,7 @@ tdm_status tdmi_plan_make(const tdmi_graph *graph, const struct tdmi_backend *ba
     made->is_training = request->is_training;
     made->storage = request->storage;
     made->allows_tf32 = request->allows_tf32;
+    made->splits_products = request->splits_products;
     made->may_vary = request->may_vary;
     made->most_workspace = request->most_workspace;
     made->device = request->device;

@@ -80,8 +80,9 @@ typedef struct tdmi_plan {
     int max_images;
     int team; /* threads that may run one group together, 1 or more */
     bool is_training;
-    enum tdmi_dtype storage;      /* of activations */
-    bool allows_tf32;             /* those that are f32 */
+    enum tdmi_dtype storage; /* of activations */
+    bool allows_tf32;        /* those that are f32 */
+    bool splits_products;
     bool may_vary;                /* see the options */
     size_t most_workspace;        /* that a kernel wants only to be faster; 0: any */
     tdmi_device *device;          /* lent; see the options */
@@ -105,6 +106,7 @@ struct tdmi_plan_options {
     bool is_training;
     enum tdmi_dtype storage; /* of activations; 0: f32. Others as the backend's storages say */
     bool allows_tf32;        /* of f32: products may round what they multiply */
+    bool splits_products;    /* in training (backend/op.h): other bits, which a run keeps */
     bool may_vary;           /* bits may be others on every run, where that is faster */
     size_t most_workspace;   /* see desc->most_workspace */
     tdmi_device *device;     /* on which it will run; NULL: not known, see desc->device */

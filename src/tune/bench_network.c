@@ -82,6 +82,7 @@ static tdm_status open_graph(struct tdmi_bench_network *it, tdm_error *err)
         .max_images = it->shard,
         .is_training = it->is_training,
         .storage = it->storage,
+        .splits_products = true,
         .allows_tf32 = strcmp(it->options->precision, "auto") == 0,
         .device = it->device,
         .team = team,

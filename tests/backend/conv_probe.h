@@ -436,8 +436,8 @@ static inline void conv_same(const struct conv_probe *p, const char *what, const
         fail_msg("%s: other bits of %s", p->name, what);
 }
 
-/* A second run, with another workspace and dx_add beside dx, gives the same bits; so does the first
- * image alone, and nothing behind it is written. */
+/* A second run, with another workspace and dx_add beside dx, gives the same bits; so does the last
+ * image alone, unless products pair pixels of several, and nothing behind it is written. */
 static inline void conv_check_bits(struct conv_probe *p, const struct tdmi_op_desc *desc)
 {
     struct conv_probe again;
@@ -469,8 +469,9 @@ static inline void conv_check_bits(struct conv_probe *p, const struct tdmi_op_de
         again.residual[i] = p->residual[p->n_y - y_image + i];
     call.n = 1;
     p->kernel->forward(NULL, &again.desc, &call);
-    conv_same(p, "the last image alone", p->y + p->n_y - y_image, again.y,
-              sizeof(float) * (size_t)y_image);
+    if (!desc->splits_products)
+        conv_same(p, "the last image alone", p->y + p->n_y - y_image, again.y,
+                  sizeof(float) * (size_t)y_image);
     for (int64_t i = y_image; i < p->n_y; i++)
         assert_true(isnan(again.y[i]));
     conv_end(&again);

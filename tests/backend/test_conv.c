@@ -4,6 +4,7 @@
  * kernels in every instruction set that is here. oneDNN runs the list in cpu/onednn/test_conv.c.
  */
 #include "backend/conv_probe.h"
+#include "backend/cpu/conv/conv_chain.h"
 #include "backend/cpu/conv/conv_winners.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
@@ -147,6 +148,34 @@ TEST(own_kernels_train_by_the_formula)
         desc.fusion.in[0].has_norm = v->has_norm;
         desc.fusion.reads_gradient_form = v->has_gradient_form;
         check_conv(own_kernel(shape), &desc, shape->n, v->adds);
+    }
+}
+
+/* By Strassen's way: chunks that lack lower pixels or upper ones, halves of 8 to 23 vectors, whole
+ * or not, rows that have to be copied. */
+TEST(products_in_seven_halves_train_by_the_formula)
+{
+    static const struct shape large[] = {
+        {1, 10, 10, 256, 256, 1, 1, 1, 0, 0, 0},
+        {2, 9, 11, 288, 376, 1, 1, 1, 0, 0, 0},
+        {1, 8, 12, 512, 288, 1, 1, 1, 0, 0, 0},
+        {3, 10, 10, 376, 728, 1, 1, 1, 0, 0, 0},
+    };
+    if (tdmi_isa_supported() < TDMI_ISA_AVX512)
+        skip();
+    chosen_isa = TDMI_ISA_AVX512;
+    for (size_t i = 0; i < sizeof large / sizeof *large * n_variants; i++) {
+        const struct shape *shape = &large[i / n_variants];
+        const struct variant *v = &variants[i % n_variants];
+        struct tdmi_op_desc desc = desc_of(shape);
+        desc.is_training = desc.wants_dx = desc.splits_products = true;
+        desc.fusion.gives_sums = true;
+        desc.attrs.has_bias = v->has_bias;
+        desc.fusion.in[0].act = v->act;
+        desc.fusion.in[0].has_norm = v->has_norm;
+        desc.fusion.reads_gradient_form = v->has_gradient_form;
+        assert_true(tdmi_conv_gemm_of(&desc).trains_split);
+        check_conv(&tdmi_conv_by_gemm, &desc, shape->n, v->adds);
     }
 }
 

@@ -22,6 +22,7 @@ struct tdmi_train_config {
     enum tdmi_cache_kind cache;
     enum tdmi_dtype storage;     /* type of activations: --precision */
     bool allows_tf32;            /* in products of activations that are stored as f32 */
+    bool splits_products;        /* new runs: large products by Strassen's way */
     bool shares_statistics;      /* --bn batch: batch norms use the statistics of the whole batch */
     bool keeps_statistics;       /* --bn frozen: batch norms use running statistics, which stay */
     bool is_logistic;            /* --loss binary */

@@ -271,6 +271,10 @@ static void recall_shard(struct tdmi_session *session, int stored)
 static tdm_status settle_first(struct tdmi_session *session, tdm_error *err)
 {
     (void)err;
+    /* Older runs keep their bits. */
+    session->config.splits_products =
+        tdmi_record_is_new(&session->record) ||
+        tdmi_record_integer(&session->record, "split_products", 0) > 0;
     settle(session);
     recall_shard(session, session->resumed ? session->stored.shard : 0);
     if (tdmi_record_is_new(&session->record))

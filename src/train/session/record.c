@@ -174,6 +174,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     if (config->batch_reason[0])
         tdm_json_string(writer, "batch_reason", config->batch_reason);
     tdm_json_integer(writer, "shard", config->shard);
+    tdm_json_integer(writer, "split_products", config->splits_products);
     tdm_json_string(writer, "bn", config->options.bn);
     tdm_json_number(writer, "learning_rate", config->rates.learning_rate);
     if (config->unfrozen_rate > 0.0)

@@ -51,6 +51,8 @@ struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
 {
     const struct tdmi_op_attrs *a = &desc->attrs;
     const enum tdmi_isa isa = tdmi_isa_best();
+    const int64_t pixels = tdmi_shape_pixels(desc->in[0]);
+    const bool is_pointwise = a->kernel == 1 && a->stride == 1;
     return (struct tdmi_conv_gemm){
         .max_images = desc->max_images,
         .in_h = desc->in[0].h,
@@ -68,10 +70,10 @@ struct tdmi_conv_gemm tdmi_conv_gemm_of(const struct tdmi_op_desc *desc)
         .team = desc->team,
         .isa = isa,
         .only_infers = !desc->is_training,
-        .is_split =
-            !desc->is_training && a->kernel == 1 && a->stride == 1 &&
-            desc->fusion.act != TDMI_ACT_HSWISH &&
-            tdmi_strassen_is_for(isa, tdmi_shape_pixels(desc->in[0]), desc->in[0].c, desc->out.c),
+        .is_split = !desc->is_training && is_pointwise && desc->fusion.act != TDMI_ACT_HSWISH &&
+                    tdmi_strassen_is_for(isa, pixels, desc->in[0].c, desc->out.c),
+        .trains_split = desc->is_training && desc->splits_products && is_pointwise &&
+                        tdmi_strassen_trains(isa, pixels, desc->in[0].c, desc->out.c),
     };
 }
 

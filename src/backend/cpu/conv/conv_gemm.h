@@ -21,8 +21,9 @@ struct tdmi_conv_gemm {
     int pad_top, pad_left; /* what is needed below and to the right follows from out */
     int team;              /* members of the largest team of a call; 0 counts as 1 */
     enum tdmi_isa isa;
-    bool is_split;    /* inference by strassen.h, which must be for these channels */
-    bool only_infers; /* all calls do: no memory for training */
+    bool is_split;     /* inference by strassen.h, which must be for these channels */
+    bool trains_split; /* training too, but for the gradient of the weights */
+    bool only_infers;  /* all calls do: no memory for training */
 };
 
 /* 3 × 3 over so few channels that its weights are as few as those of a 1 × 1: the first one of a

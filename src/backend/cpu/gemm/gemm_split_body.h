@@ -61,26 +61,32 @@ LANES_INLINE void plus_slot(lanes sums[MAX_TALL][MAX_WIDE], const float *slot, c
 }
 
 /* A quarter of the block is whole: row and first are those of the upper left one. */
-LANES_INLINE void end_quarter(const struct tdmi_gemm_split *job, int quarter, int row, int first,
-                              lanes sums[MAX_TALL][MAX_WIDE], const int tall, const int wide)
+LANES_INLINE void end_quarter(const struct tdmi_gemm_split *job, const int end, int quarter,
+                              int row, int first, lanes sums[MAX_TALL][MAX_WIDE], const int tall,
+                              const int wide)
 {
     const bool is_lower = quarter & 2;
     const int n_rows = is_lower ? job->n_lower : job->n_upper;
     const int column = first + (quarter & 1 ? job->left : 0);
     const struct tdmi_gemm_rows *to = &job->to;
     const int64_t c = (is_lower ? job->lower : 0) + row * to->c_row + column;
-    if (row + tall <= n_rows && is_usual(to, TDMI_GEMM_ACTIVATED, column + wide * LANES)) {
-        if (to->residual)
-            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, to->residual, false, tall, wide,
-                         0);
+    const int64_t piece = 2 * ((job->first_pair + row) / tall) + !is_lower;
+    const bool is_whole = row + tall <= n_rows;
+    if (end == TDMI_GEMM_GRADIENT && is_whole && !to->x && column + wide * LANES <= to->columns) {
+        finish_plain(to, c, sums, to->add, tall, wide);
+        return;
+    }
+    if (is_whole && is_usual(to, end, column + wide * LANES)) {
+        if (added(to, end))
+            finish_block(to, end, c, column, sums, added(to, end), false, tall, wide, piece);
         else
-            finish_block(to, TDMI_GEMM_ACTIVATED, c, column, sums, NULL, false, tall, wide, 0);
+            finish_block(to, end, c, column, sums, NULL, false, tall, wide, piece);
         return;
     }
     float tile[SPLIT_VALUES];
     to_tile(sums, tile, tall, wide);
-    if (row < n_rows)
-        finish_tile(to, tile, c, column, n_rows - row < tall ? n_rows - row : tall, wide, 0);
+    const int left = row < n_rows ? n_rows - row : 0; /* 0: sums are zeros */
+    finish_tile(to, tile, c, column, left < tall ? left : tall, wide, piece);
 }
 
 /* Lines of the residual and of C that a block's end reads are far away: they are prefetched a few
@@ -108,8 +114,8 @@ LANES_INLINE void ask_for_quarters(const struct tdmi_gemm_split *job, struct qua
     }
 }
 
-LANES_INLINE void split_block(const struct tdmi_gemm_split *job, struct ahead *ahead, int row,
-                              const float *b, int first, const int tall, const int wide)
+LANES_INLINE void split_block(const struct tdmi_gemm_split *job, struct ahead *ahead, const int end,
+                              int row, const float *b, int first, const int tall, const int wide)
 {
     float slots[SLOTS][SPLIT_VALUES];
     lanes sums[MAX_TALL][MAX_WIDE];
@@ -139,14 +145,14 @@ LANES_INLINE void split_block(const struct tdmi_gemm_split *job, struct ahead *a
             change_slot(sums, slots[step->change], step->sign, tall, wide);
         if (step->plus != NO) {
             plus_slot(sums, slots[step->plus], tall, wide);
-            end_quarter(job, step->end, row, first, sums, tall, wide);
+            end_quarter(job, end, step->end, row, first, sums, tall, wide);
         }
     }
     from_slot(sums, slots[1], tall, wide);
-    end_quarter(job, 0, row, first, sums, tall, wide);
+    end_quarter(job, end, 0, row, first, sums, tall, wide);
 }
 
-static void split(const struct tdmi_gemm_split *job)
+LANES_INLINE void split_to(const struct tdmi_gemm_split *job, const int end)
 {
     const float *b = job->packed;
     int left = job->left / LANES, first = 0;
@@ -158,16 +164,26 @@ static void split(const struct tdmi_gemm_split *job)
         const bool is_wanted = panel >= job->from_panel && panel < job->to_panel;
         for (int row = 0; is_wanted && row < job->n_upper; row += TALL_2) {
             if (wide == 2) {
-                split_block(job, &ahead, row, b, first, TALL_2, 2);
+                split_block(job, &ahead, end, row, b, first, TALL_2, 2);
             } else {
-                split_block(job, &ahead, row, b, first, TALL_2 / 2, 3);
-                split_block(job, &ahead, row + TALL_2 / 2, b, first, TALL_2 / 2, 3);
+                split_block(job, &ahead, end, row, b, first, TALL_2 / 2, 3);
+                split_block(job, &ahead, end, row + TALL_2 / 2, b, first, TALL_2 / 2, 3);
             }
         }
         b += (int64_t)job->depth * wide * LANES;
         first += wide * LANES;
         left -= wide;
     }
+}
+
+static void split(const struct tdmi_gemm_split *job)
+{
+    if (job->to.end == TDMI_GEMM_ACTIVATED)
+        split_to(job, TDMI_GEMM_ACTIVATED);
+    else if (job->to.end == TDMI_GEMM_RAW)
+        split_to(job, TDMI_GEMM_RAW);
+    else
+        split_to(job, TDMI_GEMM_GRADIENT);
 }
 
 LANES_INLINE void put_sum(const struct tdmi_gemm_split_sums *job, int which, int64_t at, lanes a)

@@ -1,8 +1,8 @@
 /*
  * Large products of pixels and weights in seven products of half the size instead of eight
- * (Strassen, 1969), without training: quarters of A and B are added up before and quarters of C
- * after them, which costs a few steps for each value of A and C and saves an eighth of all
- * multiplications. Errors are about 1.5 times those of single chains of additions.
+ * (Strassen, 1969): quarters of A and B are added up before and quarters of C after them, which
+ * costs a few steps for each value of A and C and saves an eighth of all multiplications. Errors
+ * are about 1.5 times those of single chains of additions.
  *
  *     1: (A11 + A22) (B11 + B22)      C11 = 1 + 4 - 5 + 7
  *     2: (A21 + A22)  B11             C12 = 3 + 5
@@ -18,11 +18,12 @@
 
 /* Are sums small beside products, and are weights read for enough pixels of a picture? */
 bool tdmi_strassen_is_for(enum tdmi_isa isa, int64_t pixels, int in, int out);
+/* The same for a forward product of training and that of its input's gradient. */
+bool tdmi_strassen_trains(enum tdmi_isa isa, int64_t pixels, int in, int out);
 
 int64_t tdmi_strassen_packed_floats(int in, int out);
-/* weights (in, out); scale (out) multiplies what each output reads, NULL: 1 */
-void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels, int in, int out,
-                        const float *weights, const float *scale, float *packed);
+void tdmi_strassen_pack(const struct tdmi_gemm_kernels *kernels,
+                        const struct tdmi_gemm_matrix *weights, float *packed);
 
 int64_t tdmi_strassen_scratch_floats(int in);
 
@@ -57,3 +58,23 @@ struct tdmi_strassen {
     int from, to;      /* parts to compute: panels of the first block, of the next one, … */
 };
 void tdmi_strassen(const struct tdmi_gemm_kernels *kernels, const struct tdmi_strassen *job);
+
+/* ---- training ----
+ * A chunk of pixels, of one image or several, is in pairs of a pixel of its upper half and one of
+ * its lower half, which may lack some. Sums of columns are pieces by half and by block of pairs. */
+
+/* Pixels of the upper half of a chunk of n. */
+int64_t tdmi_strassen_half(int64_t n);
+/* The blocks of pairs that a member with these pixels of a chunk computes. */
+struct tdmi_share tdmi_strassen_share(struct tdmi_share pixels);
+/* Rows of pieces of a chunk of n pixels. */
+int64_t tdmi_strassen_pieces(int64_t n);
+
+/* Some blocks of a chunk whose first pixel is at a and, in job, at c, x and add. */
+void tdmi_strassen_rows(const struct tdmi_gemm_kernels *kernels, const struct tdmi_gemm_rows *job,
+                        const float *a, int64_t a_row, int64_t n, struct tdmi_share blocks,
+                        float *scratch);
+/* tdmi_gemm_add_pieces of a chunk. */
+void tdmi_strassen_add_pieces(const struct tdmi_gemm_kernels *kernels,
+                              const struct tdmi_gemm_rows *job, int64_t n, int64_t first,
+                              int64_t end);

@@ -7,7 +7,6 @@
  * Chunks of pixels: how many is a rule of the shape alone, so that bits do not depend on anything
  * else. x and dy are multiplied where they are when their form is plain and their rows lie handily.
  */
-#include "backend/cpu/gemm/strassen.h"
 #include "backend/cpu/pointwise/pointwise_chunks.h"
 
 enum {
@@ -15,6 +14,7 @@ enum {
     LEAST_PIXELS = 4 * STEP,       /* the weights are read again for each chunk */
     LEAST_PIXELS_LARGE = 8 * STEP, /* … which come from far away where they are so many: */
     LARGE_WEIGHTS = 1 << 20,
+    SPLIT_PIXELS = 6 * STEP, /* three blocks of pairs */
     CHUNK_BYTES = 192 << 10, /* scratch memory of a chunk */
     PIECES_BYTES = 1 << 20,
     STEPS_A_MEMBER = 8
@@ -28,6 +28,8 @@ static bool accepts(const struct tdmi_conv_gemm *desc)
 
 static int64_t forward_chunk(const struct tdmi_conv_gemm *desc)
 {
+    if (desc->trains_split)
+        return SPLIT_PIXELS;
     const bool is_large = (int64_t)desc->in_c * desc->out_c >= LARGE_WEIGHTS;
     return chunk_pixels(tdmi_gemm_scratch_row(desc->in_c), CHUNK_BYTES,
                         is_large ? LEAST_PIXELS_LARGE : LEAST_PIXELS, MOST_PIXELS);
@@ -47,7 +49,7 @@ static int64_t forward_stretch(const struct tdmi_conv_gemm *desc)
  * so that one is added up while the other is filled. */
 struct scratch {
     double *sum, *square;
-    float *x, *pieces;
+    float *x, *split, *pieces;
 };
 
 static int64_t forward_x_floats(const struct tdmi_conv_gemm *desc)
@@ -61,16 +63,18 @@ static struct scratch forward_scratch(const struct tdmi_conv_gemm *desc, void *w
     struct scratch scratch = {.sum = workspace};
     const int64_t n = tdmi_conv_sums_values(desc);
     scratch.square = scratch.sum + n;
-    float *x = (float *)(scratch.square + n);
+    float *x = (float *)(scratch.square + n), *split = x + team_of(desc) * forward_x_floats(desc);
     scratch.x = x + (member ? member->index : 0) * forward_x_floats(desc);
-    scratch.pieces = x + team_of(desc) * forward_x_floats(desc);
+    scratch.split = split + (member ? member->index : 0) * split_floats(desc, desc->in_c);
+    scratch.pieces = split + team_of(desc) * split_floats(desc, desc->in_c);
     return scratch;
 }
 
 static int64_t forward_floats(const struct tdmi_conv_gemm *desc)
 {
     const int64_t pieces = 2 * pieces_floats(desc, forward_stretch(desc), desc->out_c);
-    return team_of(desc) * forward_x_floats(desc) + (team_of(desc) > 1 ? pieces : 0);
+    return team_of(desc) * (forward_x_floats(desc) + split_floats(desc, desc->in_c)) +
+           (team_of(desc) > 1 ? pieces : 0);
 }
 
 static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
@@ -87,25 +91,25 @@ static size_t workspace_bytes(const struct tdmi_conv_gemm *desc)
 
 static size_t packed_bytes(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction)
 {
-    if (desc->is_split)
-        return sizeof(float) * (size_t)tdmi_strassen_packed_floats(desc->in_c, desc->out_c);
-    return sizeof(float) * (size_t)(direction == TDMI_CONV_FORWARD
-                                        ? tdmi_gemm_packed_floats(desc->in_c, desc->out_c)
-                                        : tdmi_gemm_packed_floats(desc->out_c, desc->in_c));
+    const bool is_forward = direction == TDMI_CONV_FORWARD;
+    const int in = is_forward ? desc->in_c : desc->out_c;
+    const int out = is_forward ? desc->out_c : desc->in_c;
+    return sizeof(float) * (size_t)(desc->is_split || desc->trains_split
+                                        ? tdmi_strassen_packed_floats(in, out)
+                                        : tdmi_gemm_packed_floats(in, out));
 }
 
 static void pack(const struct tdmi_conv_gemm *desc, enum tdmi_conv_direction direction,
                  const float *weights, const float *scale, float *packed)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    if (desc->is_split) {
-        tdmi_strassen_pack(kernels, desc->in_c, desc->out_c, weights, scale, packed);
-        return;
-    }
     struct tdmi_gemm_matrix matrix = {weights, desc->out_c, 1, desc->in_c, desc->out_c, scale};
     if (direction == TDMI_CONV_BACKWARD)
         matrix = (struct tdmi_gemm_matrix){weights, 1, desc->out_c, desc->out_c, desc->in_c, NULL};
-    tdmi_gemm_pack(&matrix, kernels->lanes, WIDE, matrix.rows, 0, packed);
+    if (desc->is_split || desc->trains_split)
+        tdmi_strassen_pack(kernels, &matrix, packed);
+    else
+        tdmi_gemm_pack(&matrix, kernels->lanes, WIDE, matrix.rows, 0, packed);
 }
 
 /* n pixels of x as a product reads them, and how far apart they then are. */
@@ -131,6 +135,18 @@ static struct tdmi_gemm_ahead ahead_in_share(const float *tensor, int64_t begin,
     return ahead_of(tensor, begin + stretch + mine.first, chunk, pixels, channels);
 }
 
+/* Some of the n pixels of a chunk of x, each at its row of scratch memory or in place. Returns
+ * where the first of the n is or would be. */
+static const float *read_part(const struct tdmi_gemm_kernels *kernels, const float *x, int64_t n,
+                              int channels, const struct tdmi_read_form *form,
+                              struct tdmi_share part, float *scratch, int64_t *row)
+{
+    const int64_t end = part.end < n ? part.end : n, first = part.first < end ? part.first : end;
+    const float *a = read_pixels(kernels, x + first * channels, end - first, channels, form,
+                                 scratch + first * tdmi_gemm_scratch_row(channels), row);
+    return a - first * *row;
+}
+
 /* Product of a chunk of n pixels at `at`, those of `part` of it. */
 static void forward_part(const struct tdmi_conv_gemm *desc, const struct tdmi_gemm_kernels *kernels,
                          const float *x, const struct tdmi_read_form *form, int64_t at, int64_t n,
@@ -138,14 +154,18 @@ static void forward_part(const struct tdmi_conv_gemm *desc, const struct tdmi_ge
                          struct tdmi_gemm_rows *job)
 {
     /* A block that begins in the part may end behind it. */
-    const int64_t seen = part.end + STEP < n ? part.end + STEP : n;
-    int64_t a_row;
-    const float *a =
-        read_pixels(kernels, x + (at + part.first) * desc->in_c, seen - part.first, desc->in_c,
-                    form, scratch->x + part.first * tdmi_gemm_scratch_row(desc->in_c), &a_row);
-    job->from = part.first;
-    job->to = part.end;
-    multiply_chunk(kernels, job, a - part.first * a_row, a_row, n);
+    struct tdmi_share read = {part.first, part.end + STEP};
+    int64_t row;
+    x += at * desc->in_c;
+    if (desc->trains_split) {
+        const struct tdmi_share blocks = tdmi_strassen_share(part);
+        const int64_t half = tdmi_strassen_half(n);
+        read = (struct tdmi_share){blocks.first * STEP, blocks.end * STEP};
+        const struct tdmi_share lower = {half + read.first, half + read.end};
+        (void)read_part(kernels, x, n, desc->in_c, form, lower, scratch->x, &row);
+    }
+    const float *a = read_part(kernels, x, n, desc->in_c, form, read, scratch->x, &row);
+    multiply_chunk(desc, kernels, job, a, row, n, part, scratch->split);
 }
 
 static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_forward *call)
@@ -187,7 +207,7 @@ static void forward(const struct tdmi_conv_gemm *desc, const struct tdmi_conv_fo
             continue;
         tdmi_member_wait(call->member);
         if (call->sums.sum)
-            add_pieces(kernels, &job, pieces, piece, left, chunk, columns);
+            add_pieces(desc, kernels, &job, pieces, piece, left, chunk, columns);
         float *const filled = pieces; /* not before the next wait is it filled again */
         pieces = others;
         others = filled;

@@ -61,10 +61,11 @@ static int64_t own_room(const struct tdmi_conv_gemm *desc)
 
 struct scratch {
     double *sum, *square, *dbias;
-    float *dy, *x, *pieces;
+    float *dy, *x, *split, *pieces;
 };
 
-static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace)
+static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *workspace,
+                                 const struct tdmi_member *member)
 {
     struct scratch scratch = {.sum = workspace};
     const int64_t n = tdmi_conv_sums_values(desc);
@@ -72,7 +73,9 @@ static struct scratch scratch_of(const struct tdmi_conv_gemm *desc, void *worksp
     scratch.dbias = scratch.square + n;
     scratch.dy = (float *)(scratch.dbias + n);
     scratch.x = scratch.dy + backward_stretch(desc) * tdmi_gemm_scratch_row(desc->out_c);
-    scratch.pieces = scratch.x + backward_stretch(desc) * tdmi_gemm_scratch_row(desc->in_c);
+    scratch.split = scratch.x + backward_stretch(desc) * tdmi_gemm_scratch_row(desc->in_c);
+    scratch.pieces = scratch.split + team_of(desc) * split_floats(desc, desc->out_c);
+    scratch.split += (member ? member->index : 0) * split_floats(desc, desc->out_c);
     return scratch;
 }
 
@@ -82,6 +85,7 @@ int64_t tdmi_pointwise_backward_floats(const struct tdmi_conv_gemm *desc)
     const int64_t own = has_own_chunks(desc) ? own_room(desc) * own_pieces_floats(desc) : 0;
     return backward_stretch(desc) *
                (tdmi_gemm_scratch_row(desc->in_c) + tdmi_gemm_scratch_row(desc->out_c)) +
+           team_of(desc) * split_floats(desc, desc->out_c) +
            (team_of(desc) == 1 ? 0
             : own > shared     ? own
                                : shared);
@@ -200,8 +204,8 @@ static void backward_weights(const struct tdmi_gemm_kernels *kernels,
 /* The gradient of the input: each member has some pixels. */
 static void backward_input(const struct tdmi_gemm_kernels *kernels,
                            const struct tdmi_conv_gemm *desc, const struct tdmi_conv_backward *call,
-                           const struct stretch *stretch, struct tdmi_share mine, float *pieces,
-                           struct tdmi_gemm_rows *job)
+                           const struct stretch *stretch, struct tdmi_share mine, float *split,
+                           float *pieces, struct tdmi_gemm_rows *job)
 {
     const bool reads_x = call->sums.sum || call->read.act != TDMI_ACT_NONE;
     const int64_t chunk = stretch->chunk, piece = pieces_floats(desc, chunk, desc->in_c);
@@ -211,8 +215,6 @@ static void backward_input(const struct tdmi_gemm_kernels *kernels,
         const int64_t first = (stretch->begin + at) * desc->in_c;
         if (!tdmi_share_within(mine, at, n, &part))
             continue;
-        job->from = part.first;
-        job->to = part.end;
         job->pieces = pieces ? pieces + at / chunk * piece : NULL;
         job->ahead[0] = next_part(call->x, stretch->begin + at, part, stretch->most,
                                   stretch->pixels, desc->in_c);
@@ -221,7 +223,8 @@ static void backward_input(const struct tdmi_gemm_kernels *kernels,
         job->c = call->dx + first;
         job->add = call->add ? call->add + first : NULL;
         job->x = reads_x ? call->x + first : NULL;
-        multiply_chunk(kernels, job, stretch->dy.at + at * stretch->dy.row, stretch->dy.row, n);
+        multiply_chunk(desc, kernels, job, stretch->dy.at + at * stretch->dy.row, stretch->dy.row,
+                       n, part, split);
     }
 }
 
@@ -243,7 +246,7 @@ static void backward_one(const struct tdmi_gemm_kernels *kernels, const struct t
     if (call->dweights)
         backward_weights(kernels, desc, call, stretch);
     if (call->dx)
-        backward_input(kernels, desc, call, stretch, mine, pieces, job);
+        backward_input(kernels, desc, call, stretch, mine, scratch->split, pieces, job);
 }
 
 /* ---- chunks of members' own ---- */
@@ -258,7 +261,7 @@ static void add_own_pieces(const struct tdmi_gemm_kernels *kernels,
         tdmi_pieces_add_arrays(pieces, n, piece, (int64_t)desc->in_c * desc->out_c, adds,
                                call->member, call->dweights);
     if (call->dx && call->sums.sum)
-        add_pieces(kernels, job, pieces + gradient_floats(desc), piece, n * chunk, chunk,
+        add_pieces(desc, kernels, job, pieces + gradient_floats(desc), piece, n * chunk, chunk,
                    tdmi_conv_sums_share(call->member, desc->in_c));
 }
 
@@ -304,7 +307,7 @@ void tdmi_pointwise_backward(const struct tdmi_conv_gemm *desc,
                              const struct tdmi_conv_backward *call)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    const struct scratch scratch = scratch_of(desc, call->workspace);
+    const struct scratch scratch = scratch_of(desc, call->workspace, call->member);
     const struct tdmi_share in = tdmi_conv_sums_share(call->member, desc->in_c);
     const struct tdmi_share out = tdmi_conv_sums_share(call->member, desc->out_c);
     struct stretch stretch = {.pixels = call->n * pixels_of(desc), .chunk = backward_chunk(desc)};
@@ -323,7 +326,7 @@ void tdmi_pointwise_backward(const struct tdmi_conv_gemm *desc,
         backward_one(kernels, desc, call, &scratch, &stretch, pieces, &job);
         tdmi_member_wait(call->member);
         if (call->dx && call->sums.sum && pieces)
-            add_pieces(kernels, &job, pieces, pieces_floats(desc, stretch.chunk, desc->in_c),
+            add_pieces(desc, kernels, &job, pieces, pieces_floats(desc, stretch.chunk, desc->in_c),
                        stretch.n, stretch.chunk, in);
     }
     tdmi_conv_bias_deliver(call->dbias, scratch.dbias, out, desc->out_c);

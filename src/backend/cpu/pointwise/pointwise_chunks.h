@@ -7,7 +7,7 @@
 
 #include "backend/cpu/conv/conv_gemm.h"
 #include "backend/cpu/conv/conv_sums.h"
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/strassen.h"
 
 #include <string.h>
 
@@ -36,7 +36,15 @@ static inline int team_of(const struct tdmi_conv_gemm *desc)
 static inline int64_t pieces_floats(const struct tdmi_conv_gemm *desc, int64_t pixels, int channels)
 {
     const struct tdmi_gemm_kernels *kernels = tdmi_gemm_kernels_of(desc->isa);
-    return tdmi_pieces_floats(tdmi_gemm_blocks(kernels, WIDE, pixels), channels);
+    return tdmi_pieces_floats(desc->trains_split ? tdmi_strassen_pieces(pixels)
+                                                 : tdmi_gemm_blocks(kernels, WIDE, pixels),
+                              channels);
+}
+
+/* Scratch memory of a member, for products of this depth. */
+static inline int64_t split_floats(const struct tdmi_conv_gemm *desc, int depth)
+{
+    return desc->trains_split ? tdmi_strassen_scratch_floats(depth) : 0;
 }
 
 /* Whole chunks, at least `least` pixels of them. */
@@ -56,7 +64,8 @@ static inline struct tdmi_share share_pixels(const struct tdmi_member *member, i
 
 static inline bool is_streamed(const struct tdmi_conv_gemm *desc, int channels, const float *to)
 {
-    return tdmi_conv_is_streamed(desc, pixels_of(desc) * channels, channels, to);
+    return !desc->trains_split &&
+           tdmi_conv_is_streamed(desc, pixels_of(desc) * channels, channels, to);
 }
 
 /* Pixels at to at + n of a tensor, as far as it has them. */
@@ -69,11 +78,17 @@ static inline struct tdmi_gemm_ahead ahead_of(const float *tensor, int64_t at, i
     return (struct tdmi_gemm_ahead){tensor + at * channels, left * channels};
 }
 
-/* The product of a chunk of n pixels; job has what is not the chunk's. */
-static inline void multiply_chunk(const struct tdmi_gemm_kernels *kernels,
+/* The product of a chunk of n pixels, those of `part`; job has what is not the chunk's. split:
+ * scratch memory of the member. */
+static inline void multiply_chunk(const struct tdmi_conv_gemm *desc,
+                                  const struct tdmi_gemm_kernels *kernels,
                                   struct tdmi_gemm_rows *job, const float *a, int64_t a_row,
-                                  int64_t n)
+                                  int64_t n, struct tdmi_share part, float *split)
 {
+    if (desc->trains_split) {
+        tdmi_strassen_rows(kernels, job, a, a_row, n, tdmi_strassen_share(part), split);
+        return;
+    }
     struct tdmi_gemm_segment segment = {a, 0, job->depth};
     job->segments = &segment;
     job->n_segments = 1;
@@ -83,12 +98,15 @@ static inline void multiply_chunk(const struct tdmi_gemm_kernels *kernels,
     job->n_rows = (int)n;
     job->wide = WIDE;
     job->c_row = job->columns;
+    job->from = part.first;
+    job->to = part.end;
     kernels->rows(job);
     job->segments = NULL;
 }
 
 /* Add up the pieces of n pixels, chunk after chunk. */
-static inline void add_pieces(const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_rows *job,
+static inline void add_pieces(const struct tdmi_conv_gemm *desc,
+                              const struct tdmi_gemm_kernels *kernels, struct tdmi_gemm_rows *job,
                               float *pieces, int64_t piece, int64_t n, int64_t chunk,
                               struct tdmi_share columns)
 {
@@ -97,7 +115,10 @@ static inline void add_pieces(const struct tdmi_gemm_kernels *kernels, struct td
     for (int64_t at = 0; at < n; at += chunk) {
         job->n_rows = (int)(n - at < chunk ? n - at : chunk);
         job->pieces = pieces + at / chunk * piece;
-        tdmi_gemm_add_pieces(kernels, job, columns.first, columns.end);
+        if (desc->trains_split)
+            tdmi_strassen_add_pieces(kernels, job, job->n_rows, columns.first, columns.end);
+        else
+            tdmi_gemm_add_pieces(kernels, job, columns.first, columns.end);
     }
 }
 
