@@ -19,12 +19,24 @@ export TANDEM_HOME=$work/home
 
 train() { # run steps options…
     rm -rf "$1"
-    "$tandem" train pictures -o "$1" --size 71 --steps "$2" --epochs 0 --eval-every 1000 \
+    "$tandem" train pictures -o "$1" --size "$size" --steps "$2" --epochs 0 --eval-every 1000 \
         --split 0.8,0.2 --quiet "${@:3}" >/dev/null 2>errors ||
         { echo "not ok - training failed: ${*:3}: $(tail -1 errors)"; exit 1; }
 }
 
-compared=0
+# The model of every number of threads is the same: network, batch, statistics, options.
+compare() {
+    local wanted= found n
+    for n in $threads; do
+        train run 2 "${@:4}" --batch "$2" --bn "$3" --dropout 0.3 --augment flip,crop:4,mixup --threads "$n"
+        found=$(sha256sum <run/last.safetensors)
+        [ "${wanted:=$found}" = "$found" ] ||
+            { echo "not ok - $1, batch $2, --bn $3: $n threads differ"; exit 1; }
+        compared=$((compared + 1))
+    done
+}
+
+compared=0 size=71
 for network in $networks; do
     # Its frozen statistics must fit its weights, or nothing but infinities is compared.
     case $statistics in *frozen*) train base 60 --model "$network" --batch 30 ;; esac
@@ -33,18 +45,15 @@ for network in $networks; do
             [ "$kind" = shard ] || [ "$network" != lenet5 ] || continue # it has no batch norms
             start="--model $network"
             [ "$kind" != frozen ] || start="--weights base/last.safetensors --freeze none"
-            wanted=
-            for n in $threads; do
-                # shellcheck disable=SC2086
-                train run 2 $start --batch "$batch" --bn "$kind" --dropout 0.3 \
-                    --augment flip,crop:4,mixup --threads "$n"
-                found=$(sha256sum <run/last.safetensors)
-                [ "${wanted:=$found}" = "$found" ] ||
-                    { echo "not ok - $network, batch $batch, --bn $kind: $n threads differ"; exit 1; }
-                compared=$((compared + 1))
-            done
+            # shellcheck disable=SC2086
+            compare "$network" "$batch" "$kind" $start
         done
     done
     echo "# $network: the same on any number of threads"
+done
+# Images that are large enough for products in seven halves.
+size=160
+for batch in 3 8; do
+    compare "xception of 160 pixels" $batch shard --model xception
 done
 echo "ok - $compared trainings wrote the same models"
