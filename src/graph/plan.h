@@ -80,8 +80,8 @@ typedef struct tdmi_plan {
     int max_images;
     int team; /* threads that may run one group together, 1 or more */
     bool is_training;
-    enum tdmi_dtype storage; /* of activations */
-    bool allows_tf32;        /* those that are f32 */
+    enum tdmi_dtype storage; /* type of stored activations */
+    bool allows_tf32;        /* f32 products may round to TF32 */
     bool splits_products;
     bool may_vary;                /* see the options */
     size_t most_workspace;        /* that a kernel wants only to be faster; 0: any */

@@ -95,7 +95,6 @@ assert abs(rows[1]["speedup"] - 1) < 0.01 and rows[1]["measured_milliseconds"] >
 slower = v.get("busy_slowdown", 1)
 assert 1.2 < rows[2]["speedup"] * slower <= 2.1 and rows[16]["members"] > 1 and rows[16]["regions"] > 10, v
 assert rows[16]["speedup"] > rows[2]["speedup"], v
-assert abs(rows[2]["speedup"] * rows[2]["predicted_milliseconds"] / v["step_milliseconds"] - 1) < 0.01, v
 assert all(row["speedup_with_bandwidth"] <= row["speedup"] for row in v["threads"]), v' "$out"
 expect_exit 2 "$TANDEM" bench scaling --threads 2
 expect_stderr_matches 'bench scaling predicts 1 to 64 threads'

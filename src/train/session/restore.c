@@ -24,7 +24,7 @@ enum { most_pictures = 512, batch_pictures = 64, most_group = 8 /* where a GPU t
 struct measuring {
     struct tdmi_session *session;
     int first;                          /* first trained node */
-    const struct tdmi_backend *backend; /* of the host */
+    const struct tdmi_backend *backend; /* its memory is the host's */
     tdmi_device *device, *own_device;   /* own_device: NULL if the training's is the host */
     struct tdmi_values values;          /* there */
     tdmi_plan *plan;

@@ -94,7 +94,7 @@ struct tdmi_gemm_split {
     int depth, left;          /* of a product; columns of one, whole vectors, never one vector */
     int from_panel, to_panel; /* panels to compute, each two vectors wide (the last: 2 or 3) */
     int n_upper, n_lower;     /* pairs, and those that have a lower pixel */
-    int first_pair;           /* of a chunk: pieces are counted from its beginning */
+    int first_pair;           /* its number in the chunk, by which pieces are counted */
     int64_t lower;            /* floats of C from an upper pixel to its partner */
     struct tdmi_gemm_rows to; /* columns, c, c_row, end with what it reads, sums, pieces, ahead */
 };
