@@ -88,6 +88,13 @@ void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score
         tdmi_print(out, "  %-10s  %s\n", name, tdmi_format_score(score, text, sizeof text));
 }
 
+void tdmi_print_train_score(struct tdmi_output *out, const tdm_score *score)
+{
+    char text[160];
+    tdmi_print(out, "  train       %s%s\n", tdmi_format_score(score, text, sizeof text),
+               score->n > 0 ? ", counted during that epoch" : "");
+}
+
 void tdmi_print_metrics(struct tdmi_output *out, const char *title,
                         const struct tdm_metrics *metrics, int most)
 {

@@ -17,6 +17,8 @@ enum { TDMI_SHOW_DEFAULT = 20, TDMI_SHOW_MOST = 1000 };
 
 /* "  NAME  81.3 % right (…)"; nothing where no image was evaluated. */
 void tdmi_print_score(struct tdmi_output *out, const char *name, const tdm_score *score);
+/* The answers before each step of the best epoch, which the weights had not learned yet. */
+void tdmi_print_train_score(struct tdmi_output *out, const tdm_score *score);
 /* A table of at most so many classes, worst first; half as many confusions, most frequent first;
  * the whole in a few lines, of which the first begins with the title ("": none). */
 void tdmi_print_metrics(struct tdmi_output *out, const char *title,

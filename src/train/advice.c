@@ -145,8 +145,8 @@ static struct proposal no_weights(const struct tdmi_advice_facts *facts)
         snprintf(start, sizeof start, "--weights %s, which is installed,%s starts", facts->at_hand,
                  facts->is_by_default ? "" : " in place of --model");
     else if (facts->is_by_default && facts->to_fetch)
-        snprintf(start, sizeof start, "after tandem weights fetch %s the same command starts",
-                 facts->to_fetch);
+        snprintf(start, sizeof start, "after tandem weights fetch %s the same command%s starts",
+                 facts->to_fetch, facts->unnamed ? "" : " with another -o");
     else
         return nothing;
     return propose(wrong, "transfer",
@@ -271,12 +271,13 @@ static struct proposal overfitted(const struct tdmi_advice_facts *facts)
     else
         snprintf(remedy, sizeof remedy, "%s",
                  facts->is_cut ? "there are more, which --fraction or --per-class leaves out"
-                               : "add images to the same folder and run tandem train again");
-    return propose(facts->train.accuracy - facts->val.accuracy, is_augment ? "augment" : "data",
-                   "up to %.1f %% right on the %lld training images and %.1f %% (%.1f to %.1f) on "
-                   "the validation images: %s",
-                   right(&facts->train), (long long)facts->train.n, right(&facts->val),
-                   percent(facts->val.low), percent(facts->val.high), remedy);
+                               : "add images to the same folder and train a new run");
+    return propose(
+        facts->train.accuracy - facts->val.accuracy, is_augment ? "augment" : "data",
+        "in the course of training up to %.1f %% of the %lld training images were right, and "
+        "%.1f %% (%.1f to %.1f) of the validation images are: %s",
+        right(&facts->train), (long long)facts->train.n, right(&facts->val),
+        percent(facts->val.low), percent(facts->val.high), remedy);
 }
 
 /* Writes --unfreeze with the options that it requires beside those of the run. */
@@ -357,8 +358,8 @@ static struct proposal too_few_train(const struct tdmi_advice_facts *facts)
     write_split(facts, 2, split, sizeof split);
     if (facts->is_split_given)
         snprintf(remedy, sizeof remedy,
-                 "the source gives this split; move images to its training part and run tandem "
-                 "train again");
+                 "the source gives this split; move images to its training part and train a new "
+                 "run");
     else
         snprintf(remedy, sizeof remedy, "in a new run %s trains on most of them", split);
     return propose(fmax(1.0 - facts->val.accuracy, half_width(&facts->val)), "data",
@@ -389,11 +390,31 @@ static struct proposal too_few_validate(const struct tdmi_advice_facts *facts)
     }
     return propose(wide, "data",
                    "with %lld%s validation images the %.1f %% that are right mean %.1f to %.1f %%, "
-                   "and differences below %.1f points cannot be seen; add images to %s and run "
-                   "tandem train again",
+                   "and differences below %.1f points cannot be seen; add images to %s and train a "
+                   "new run",
                    (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->val),
                    percent(facts->val.low), percent(facts->val.high), percent(wide),
                    facts->is_split_given ? "the source's validation part" : "the same folder");
+}
+
+/* Whoever only looks at the accuracy does not see it. At stake is the mean accuracy of the classes.
+ */
+static struct proposal misses_a_class(const struct tdmi_advice_facts *facts)
+{
+    char others[60] = "";
+    if (!facts->missed || facts->validated_classes == 0)
+        return nothing;
+    if (facts->missed_classes > 1)
+        snprintf(others, sizeof others, ", nor of %d more rare class%s", facts->missed_classes - 1,
+                 facts->missed_classes == 2 ? "" : "es");
+    return propose((double)facts->missed_classes / facts->validated_classes, "data",
+                   "none of the %lld validation images of '%s' is right%s, and the answer '%s' for "
+                   "every image would be right for %.1f %% of them: add images of rare classes%s",
+                   (long long)facts->n_missed, facts->missed, others, facts->commonest,
+                   percent(facts->commonest_part),
+                   facts->is_balanced ? ""
+                                      : ", or in a new run --balance shows them as often as "
+                                        "the others");
 }
 
 /* ---- the choice -------------------------------------------------------------------------- */
@@ -418,7 +439,7 @@ struct tdm_next tdmi_advice(const struct tdmi_advice_facts *facts)
                                   underfitted_from_scratch, ended_too_early, features_not_cached,
                                   waits_for_images,         still_rises,     trains_too_long,
                                   underfitted_head,         overfitted,      too_few_train,
-                                  too_few_validate};
+                                  misses_a_class,           too_few_validate};
     struct proposal best = nothing;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct proposal proposal = rules[i](facts);

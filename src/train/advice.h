@@ -33,6 +33,15 @@ struct tdmi_advice_facts {
     const char *unnamed;    /* the run's folder where -o was not given; else NULL */
     int64_t steps_an_epoch; /* 0: not known */
 
+    /* A rare class without a right answer among its validation images; NULL: none. */
+    const char *missed;
+    int64_t n_missed;      /* its validation images */
+    int missed_classes;    /* as it is */
+    int validated_classes; /* with validation images */
+    const char *commonest; /* class of the validation images, */
+    double commonest_part; /* of them */
+    bool is_balanced;      /* --balance or class weights */
+
     bool is_cut;          /* --fraction or --per-class left images unused */
     bool is_split_given;  /* by the source: --split has no effect */
     double test_fraction; /* of the images, kept for the test */

@@ -88,7 +88,7 @@ TEST(a_run_from_scratch_is_advised_to_use_weights)
     facts.is_by_default = true;
     advises(&facts, "transfer",
             "300 of the 1000 validation images are wrong (30.0 %); after tandem weights fetch "
-            "these the same command starts from");
+            "these the same command with another -o starts from");
     facts.is_by_default = false;
     facts.at_hand = "some";
     advises(&facts, "transfer",
@@ -198,8 +198,8 @@ TEST(overfitting_calls_for_more_images_or_for_augmentation_that_was_switched_off
     struct tdmi_advice_facts facts = well();
     facts.val = score(900, 1000);
     advises(&facts, "data",
-            "up to 98.9 % right on the 9000 training images and 90.0 % (88.0 to 91.7) on the "
-            "validation images: add images to the same folder and run");
+            "in the course of training up to 98.9 % of the 9000 training images were right, and "
+            "90.0 % (88.0 to 91.7) of the validation images are: add images to the same folder");
     facts.is_head_alone = false;
     facts.is_unchanged = true;
     advises(&facts, "augment",
@@ -209,6 +209,29 @@ TEST(overfitting_calls_for_more_images_or_for_augmentation_that_was_switched_off
     facts.train = score(8200, 9000); /* intervals meet */
     facts.is_head_alone = false;
     advises(&facts, "none", "");
+}
+
+TEST(a_rare_class_that_is_never_right_is_named)
+{
+    struct tdmi_advice_facts facts = well();
+    facts.validated_classes = 10;
+    facts.commonest = "cat";
+    facts.commonest_part = 0.9;
+    advises(&facts, "none", "");
+    facts.missed = "lynx";
+    facts.n_missed = 7;
+    facts.missed_classes = 1;
+    advises(&facts, "data",
+            "none of the 7 validation images of 'lynx' is right, and the answer 'cat' for every "
+            "image would be right for 90.0 % of them: add images of rare classes, or in a new run "
+            "--balance shows");
+    facts.missed_classes = 3;
+    facts.is_balanced = true;
+    advises(&facts, "data", "is right, nor of 2 more rare classes, and");
+    facts.val = score(10, 1000); /* much less right than so few classes explain */
+    facts.is_scratch = true;
+    facts.at_hand = "some";
+    advises(&facts, "transfer", "");
 }
 
 TEST(a_frozen_base_that_fits_too_badly_is_to_be_trained)

@@ -69,11 +69,14 @@ static void report(const struct tdmi_call *call, const struct tdm_evaluation *ev
 {
     const struct values *values = call->values;
     tdm_evaluation_to_json(evaluation, call->json);
-    print_evaluation(call->out, evaluation, values->show);
     if (evaluation->skipped > 0)
-        tdmi_print(
-            call->out, "%lld %s skipped: not readable, or of a class unknown to the model.\n",
-            (long long)evaluation->skipped, evaluation->skipped == 1 ? "image was" : "images were");
+        tdmi_print(call->out,
+                   "%lld of %lld images %s skipped: not readable, or of a class unknown to the "
+                   "model.\n",
+                   (long long)evaluation->skipped,
+                   (long long)(evaluation->skipped + evaluation->metrics.score.n),
+                   evaluation->skipped == 1 ? "was" : "were");
+    print_evaluation(call->out, evaluation, values->show);
 }
 
 static tdm_status run(struct tdmi_call *call, tdm_error *err)

@@ -98,7 +98,8 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
     tdmi_print(out, "  network     %s\n  images      %s\n  started     %s\n", run->network,
                run->source, run->started);
-    tdmi_print_score(out, "train", &run->train);
+    if (run->train.n > 0)
+        tdmi_print_train_score(out, &run->train);
     tdmi_print_score(out, "validation", &run->val);
     tdmi_print_score(out, "test", &run->test);
     if (run->tests_before > 0)

@@ -372,7 +372,7 @@ static const struct {
     {"torn", "images that occur in several classes"},
     {"order", "shuffling"},
     {"decoder", "images are decoded on"},
-    {"unreadable", "unreadable images"},
+    {"unreadable", ""}, /* before training; put_run says how many at its end */
     {"parameters", "weights"},
     {"first_trained", ""},
     {"thaws_to", ""},
@@ -381,6 +381,7 @@ static const struct {
     {"batch", "batch size"},
     {"batch_reason", "reason of the batch size"},
     {"shard", "images per batch-norm group"},
+    {"split_products", ""},
     {"bn", "batch-norm statistics over a"},
     {"learning_rate", "learning rate"},
     {"thawed_rate", "learning rate after unfreezing"},
@@ -452,6 +453,11 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
         tdmi_html_put(out, "<p>next: <b>", summary->next_step, "</b>; ");
         tdmi_html_put(out, "", summary->next_evidence, "</p>\n");
     }
+    const int64_t skipped =
+        tdm_json_as_integer(tdm_json_member(tdm_json_member(root, "result"), "skipped"), 0);
+    if (skipped > 0)
+        tdmi_text_printf(out, "<p>%lld of the images could not be read and %s left out.</p>\n",
+                         (long long)skipped, skipped == 1 ? "was" : "were");
     put_section(out, tdm_json_member(root, "data"), "images and network", false);
     put_section(out, tdm_json_member(root, "options"), "options", true);
     put_section(out, tdm_json_member(root, "machine"), "machine", false);

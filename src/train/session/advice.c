@@ -64,6 +64,43 @@ static double guess_loss(const struct tdmi_session *session)
     return session->config.is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
+/* Classes with less than half as many validation images as the commonest, and none of them right:
+ * of those the one with most images. Fewer than SEEN may all be wrong by chance. */
+static void find_missed(const struct tdmi_session *session, struct tdmi_advice_facts *facts)
+{
+    enum { SEEN = 3 };
+    const tdmi_outcomes *best = &session->evaluation.best_outcomes;
+    const int n_classes = best->n_classes;
+    TDMI_AT_END(tdmi_free_at) int64_t *n = NULL;
+    TDMI_AT_END(tdmi_free_at) int64_t *right = NULL;
+    tdm_error err = {0};
+    int missed = -1, commonest = 0;
+    if (best->n == 0 || TDMI_NEW(n, n_classes, &err) != TDM_OK ||
+        TDMI_NEW(right, n_classes, &err) != TDM_OK)
+        return;
+    for (int64_t i = 0; i < best->n; i++) {
+        n[best->labels[i]]++;
+        right[best->labels[i]] += best->ranks[i] == 0;
+    }
+    for (int c = 1; c < n_classes; c++)
+        if (n[c] > n[commonest])
+            commonest = c;
+    for (int c = 0; c < n_classes; c++) {
+        facts->validated_classes += n[c] > 0;
+        if (n[c] < SEEN || right[c] > 0 || 2 * n[c] >= n[commonest])
+            continue;
+        facts->missed_classes++;
+        if (missed < 0 || n[c] > n[missed])
+            missed = c;
+    }
+    if (missed < 0)
+        return;
+    facts->missed = best->classes[missed];
+    facts->n_missed = n[missed];
+    facts->commonest = best->classes[commonest];
+    facts->commonest_part = (double)n[commonest] / (double)best->n;
+}
+
 /* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
 static void look_at_epochs(const struct tdmi_run_record *record, struct tdmi_advice_facts *facts)
 {
@@ -109,6 +146,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .is_freeze_given = !session->config.is_freeze_auto,
         .unnamed = options->run ? NULL : tdmi_run_path(session->record.run),
         .steps_an_epoch = session->data.steps_per_epoch,
+        .is_balanced = options->balance || session->config.balances_loss,
         .is_cut = options->fraction < 1.0 || options->per_class > 0,
         .is_split_given = split->is_given,
         .test_fraction = session->data.has_test ? options->test_fraction : 0.0,
@@ -139,5 +177,6 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .waited_seconds = session->record.waited_seconds,
     };
     look_at_epochs(&session->record, &facts);
+    find_missed(session, &facts);
     result->next = tdmi_advice(&facts);
 }

@@ -400,16 +400,15 @@ static void report_from_scratch(const struct tdmi_session *session)
     if (misses_weights)
         snprintf(how, sizeof how,
                  "after tandem weights fetch " TDMI_PRETRAINED_TO_FETCH
-                 " (9 MB), or with --fetch, the same command starts with them");
+                 " (9 MB), or with --fetch, a new run starts with them");
     else if (!known)
         return;
     else if (is_here)
-        snprintf(how, sizeof how,
-                 "with --weights %s the same command starts with pretrained weights", known->name);
+        snprintf(how, sizeof how, "a new run with --weights %s starts with pretrained weights",
+                 known->name);
     else
         snprintf(how, sizeof how,
-                 "with --weights %s --fetch (%.0f MB) the same command starts with pretrained "
-                 "weights",
+                 "a new run with --weights %s --fetch (%.0f MB) starts with pretrained weights",
                  known->name, known->megabytes);
     tdmi_record_note(&session->record,
                      "%s%s is trained from scratch, without transfer learning; %s",

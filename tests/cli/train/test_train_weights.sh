@@ -37,12 +37,12 @@ options="--epochs 1 --batch 8 --mirror $mirror"
 new_home silent
 expect_exit 0 "$TANDEM" train photos -o runs/silent $options --size 16
 expect_same "" "$(n_requests)" "nothing is requested without permission"
-expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command starts'
+expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
 expect_same 1 "$(grep -c 'pretrained' "$err")" "one line says what is missed"
-expect_stderr_matches 'after tandem weights fetch mobilenetv2-notop \(9 MB\), or with --fetch, the same command'
+expect_stderr_matches 'after tandem weights fetch mobilenetv2-notop \(9 MB\), or with --fetch, a new run starts with them'
 cp -r runs/silent runs/longer
 expect_exit 0 "$TANDEM" train photos -o runs/longer --epochs 2 --resume
-expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command starts'
+expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
 expect_exit 0 "$TANDEM" train photos -o runs/auto $options --size 16 --weights auto
 expect_true "--weights auto is the default" cmp -s runs/silent/best.safetensors runs/auto/best.safetensors
 expect_exit 0 env TANDEM_FETCH=0 "$TANDEM" train photos -o runs/zero $options --size 16
@@ -50,8 +50,8 @@ expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/named $options -
 expect_same "" "$(n_requests)" "nothing is requested for a network that is named"
 expect_same 0 "$(grep -c 'from scratch' "$err")" "of which no weights are published"
 # A network of which some are is trained from scratch too, and a line says what would change that.
-from_scratch="mobilenetv2 is trained from scratch, without transfer learning; with --weights mobilenetv2-notop"
-with_them="the same command starts with pretrained weights"
+from_scratch="mobilenetv2 is trained from scratch, without transfer learning; a new run with --weights mobilenetv2-notop"
+with_them="starts with pretrained weights"
 expect_exit 0 "$TANDEM" train photos -o runs/scratch $options --model mobilenetv2 --size 32
 expect_stderr_matches "^$from_scratch --fetch \(9 MB\) $with_them\$"
 expect_exit 0 "$TANDEM" train photos -o runs/better $options --model mobilenetv2 --size 32 \
