@@ -71,7 +71,7 @@ const char *tdmi_hint_near(const struct tdmi_command *command, const char *word,
     char use[160];
     text[0] = '\0';
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (describe(command, &hints[i], use, sizeof use))
+        if (strlen(hints[i].word) > 1 && describe(command, &hints[i], use, sizeof use))
             tdmi_suggest_consider(&suggestion, hints[i].word);
     if (suggestion.nearest)
         snprintf(text, text_bytes, "for --%s %s", suggestion.nearest,

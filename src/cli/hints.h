@@ -8,6 +8,6 @@
 const char *tdmi_hint(const struct tdmi_command *command, const char *word, char *text,
                       size_t text_bytes);
 /* The same for the nearest word of the table that the command has a use for: "for
- * --learning-rate use --lr X". */
+ * --learning-rate use --lr X". Words of one letter are no nearest word. */
 const char *tdmi_hint_near(const struct tdmi_command *command, const char *word, char *text,
                            size_t text_bytes);

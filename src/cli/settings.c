@@ -56,7 +56,8 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
     if (settings->command && *tdmi_hint(settings->command, name, hint, sizeof hint))
         return TDM_FAIL(err, TDM_E_USAGE, "tandem %s has no option '%.60s'; %s",
                         settings->command->name, typed, hint);
-    for (int t = TDMI_TABLES - 1; t >= 0; t--)
+    const bool is_letter = name[0] != '\0' && name[1] == '\0'; /* near to too many names */
+    for (int t = TDMI_TABLES - 1; t >= 0 && !is_letter; t--)
         for (const struct tdmi_option *row = table_of(settings, t); row->name; row++)
             tdmi_suggest_consider(&suggestion, row->name);
     tdmi_suggest_words(&suggestion, "--", words, sizeof words);
@@ -64,7 +65,8 @@ static tdm_status unknown_option(const struct tdmi_settings *settings, const cha
              settings->command ? settings->command->name : "");
     if (*words)
         return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'%s", command, typed, words);
-    if (settings->command && *tdmi_hint_near(settings->command, name, hint, sizeof hint))
+    if (settings->command && !is_letter &&
+        *tdmi_hint_near(settings->command, name, hint, sizeof hint))
         return TDM_FAIL(err, TDM_E_USAGE, "tandem %s has no option '%.60s'; %s",
                         settings->command->name, typed, hint);
     return TDM_FAIL(err, TDM_E_USAGE, "%s has no option '%.60s'; '%s --help-all' lists them all",

@@ -52,6 +52,19 @@ hint "train p --restore_best_weights" "use --monitor accuracy or loss (the best 
 hint "train p --color-jitter 0.4" "use --augment jitter:0.4"
 hint "train p --lrf 0.01" "use --schedule cosine:floor=0.01 (a part of the full rate)"
 hint "train p --eval-only" "use tandem evaluate MODEL SRC"
+hint "evaluate r p --split val" "use --part val (or train, test, all)"
+hint "evaluate r p --set val" "use --part val (or train, test, all)"
+# One letter is near to too many names: only the table answers it.
+for option in -k --k -k3 --topk --top-k; do
+    hint "predict r x.jpg $option 3" "use --top N"
+done
+for option in -n -V -p; do
+    hint "predict r x.jpg $option" "'tandem predict --help-all' lists them all"
+done
+for option in -k -g -d; do
+    hint "train p $option" "'tandem train --help-all' lists them all"
+done
+hint "evaluate r p -o x" "'tandem evaluate --help-all' lists them all"
 # A word means nothing to a command that has no such option.
 hint "synth p --learning-rate 1" "'tandem synth --help-all' lists them all"
 
