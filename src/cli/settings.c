@@ -5,7 +5,9 @@
 #include "cli/hints.h"
 #include "tandem/log.h"
 #include "base/scope.h"
+#include "base/file/file.h"
 #include "base/text/suggest.h"
+#include "tandem/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,11 +221,34 @@ static tdm_status one_argument_more(const struct tdmi_settings *settings, int ta
                     command->name, taken, taken == 1 ? "" : "s", found, hint);
 }
 
+/* --model names a network; predict, evaluate and export take the path of a model first. */
+static tdm_status check_model(const struct tdmi_settings *settings, tdm_error *err)
+{
+    const struct tdmi_command *command = settings->command;
+    const struct tdmi_argument *first = command->arguments;
+    const struct tdmi_option *row = tdmi_option_find(command->options, "model");
+    if (!first->name || strcmp(first->name, "MODEL") != 0 || !row ||
+        !tdmi_settings_is_given(settings, "model"))
+        return TDM_OK;
+    const char *found = settings->of[TDMI_TABLE_OWN][row - command->options].value.text, *name;
+    for (int i = 0; (name = tdm_network_name(i)) != NULL; i++)
+        if (strncmp(found, name, strlen(name)) == 0)
+            return TDM_OK;
+    if (!strchr(found, '/') && tdmi_file_kind_of(found) == TDMI_FILE_MISSING)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "--model '%.100s' is a path, not a network's name: MODEL stands first, without "
+                    "an option's name, as in tandem %s %.100s%s%s",
+                    found, command->name, found, first[1].name ? " " : "",
+                    first[1].name ? first[1].name : "");
+}
+
 tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, tdm_error *err)
 {
     const struct tdmi_argument *argument = settings->command->arguments;
     const char *name = settings->command->name;
     int given = settings->n_arguments, taken = 0;
+    TDMI_TRY(check_model(settings, err));
     for (; argument->name; argument++) {
         /* The one that is given is often not the one that it is taken for. */
         if (given == taken && taken > 0 && !argument->is_optional)

@@ -123,6 +123,33 @@ for command in "train few" "bench compute" "model show"; do
     expect_stderr_matches "there is none of that name; .*; did you mean 'mobilenetv2'\?$"
 done
 
+# The case of letters is a slip like another.
+expect_exit 2 "$TANDEM" train few --optimizer Adam
+expect_stderr_matches "the optimizer 'Adam': .*; did you mean 'adam'\?$"
+expect_exit 2 "$TANDEM" train few --optimizer SGD:momentum=0.9
+expect_stderr_matches "the optimizer 'SGD': .*; did you mean 'sgd'\?$"
+expect_exit 2 "$TANDEM" train few --schedule Cosine
+expect_stderr_matches "the schedule 'Cosine': .*; did you mean 'cosine'\?$"
+expect_exit 2 "$TANDEM" train few --model ResNet50
+expect_stderr_matches "; did you mean 'resnet50'\?$"
+expect_exit 2 "$TANDEM" train few --augment Flip
+expect_stderr_matches "; did you mean 'flip'\?$"
+
+# A model's path behind --model, which names a network.
+mkdir run1
+hint=": MODEL stands first, without an option's name, as in tandem"
+expect_exit 2 "$TANDEM" predict --model runs/x new
+expect_stderr_matches "^tandem: --model 'runs/x' is a path, not a network's name$hint predict runs/x FILE\|DIR$"
+expect_exit 2 "$TANDEM" predict --model run1 a.jpg b.jpg
+expect_stderr_matches "$hint predict run1 FILE\|DIR$"
+expect_exit 2 "$TANDEM" evaluate --model run1 few
+expect_stderr_matches "$hint evaluate run1 SRC$"
+expect_exit 2 "$TANDEM" export --model run1
+expect_stderr_matches "$hint export run1$"
+mkdir lenet5
+expect_exit 2 "$TANDEM" predict x --model lenet5
+expect_stderr_matches "needs FILE\|DIR behind MODEL 'x'"
+
 # ---- -o everywhere, and the names from before -------------------------------------------------
 expect_exit 0 "$TANDEM" synth -o painted --classes 2 --per-class 2 --size 32 --quiet
 expect_true "-o of synth makes the folder" test -d painted

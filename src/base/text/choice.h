@@ -3,7 +3,7 @@
 
 #include "tandem/error.h"
 
-/* *index of name among n names; otherwise TDM_E_USAGE with a sentence that lists them. what is the
- * kind of thing: "model". */
+/* *index of name among n names; otherwise TDM_E_USAGE with a sentence that lists them and names the
+ * nearest. what is the kind of thing: "model". */
 tdm_status tdmi_choice_find(const char *what, const char *name, const char *const *names, int n,
                             int *index, tdm_error *err) TDM_MUST_USE;

@@ -8,10 +8,16 @@ TEST(a_mistyped_name_is_answered_with_the_nearest)
         const char *typed, *known, *other;
         bool is_near;
     } cases[] = {
-        {"trian", "train", "doctor", true},       {"docter", "doctor", "train", true},
-        {"epoch", "epochs", "steps", true},       {"weight-decy", "weight-decay", "warmup", true},
-        {"check", "checkpoint-every", "x", true}, {"lr", "model", "seed", false},
-        {"zebra", "train", "doctor", false},      {"", "train", "doctor", false},
+        {"trian", "train", "doctor", true},
+        {"docter", "doctor", "train", true},
+        {"epoch", "epochs", "steps", true},
+        {"weight-decy", "weight-decay", "warmup", true},
+        {"check", "checkpoint-every", "x", true},
+        {"lr", "model", "seed", false},
+        {"SGD", "sgd", "adam", true},
+        {"Adam", "adam", "adamw", true},
+        {"zebra", "train", "doctor", false},
+        {"", "train", "doctor", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tdmi_suggestion suggestion = {.typed = cases[i].typed};
