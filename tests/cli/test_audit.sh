@@ -98,6 +98,25 @@ if ! "$TANDEM" prepare nowhere -o out --codec raw 2>&1 | grep -q 'no Apache Arro
     expect_stderr_matches "quarantined as corrupt: .*page\.jpg.*$page"
 fi
 
+# Copies inside a class are named, apart from those that mislead.
+"$TANDEM" synth twice --classes 2 --per-class 3 --size 48 --format ppm --quiet >/dev/null
+cp "twice/$first/000000.ppm" "twice/$first/a-copy.ppm"
+cp "twice/$first/000001.ppm" "twice/$first/b-near.ppm"
+printf '\001' | dd of="twice/$first/b-near.ppm" bs=1 seek=100 conv=notrunc 2>/dev/null
+expect_exit 0 "$TANDEM" audit twice
+expect_stdout_matches '^  the same image twice in a class$'
+expect_stdout_matches "^  same  $first/000000\.ppm  =  $first/a-copy\.ppm$"
+expect_stdout_matches "^  near  $first/000001\.ppm  =  $first/b-near\.ppm$"
+expect_same 0 "$(grep -c 'two classes or splits' "$out")" "none of them is in two classes"
+expect_exit 0 "$TANDEM" audit twice --show 1
+expect_stdout_matches '^  … and 1 more pair \(--show 2 lists them all\)$'
+expect_same 0 "$(grep -c 'b-near' "$out")" "the rest is counted"
+expect_exit 0 "$TANDEM" audit twice -o twice.jsonl --quiet
+expect_true "copies are not in the list of bad files" test -e twice.jsonl -a ! -s twice.jsonl
+mkdir loose && cp twice/"$first"/*.ppm loose/
+expect_exit 0 "$TANDEM" audit loose
+expect_stdout_matches '^  the same image twice$'
+
 # A class without images ends train, so audit names it.
 cp -r counted gaps && cp "pictures/$second/000002.ppm" gaps/b/ && mkdir gaps/empty gaps/lost
 ln -s nowhere gaps/lost/gone.ppm

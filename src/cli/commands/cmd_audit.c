@@ -215,32 +215,43 @@ static bool is_grave(const struct tdm_audit *audit, const struct tdm_audit_pair 
     return a->label != b->label || a->part != b->part;
 }
 
+static void print_pairs(struct tdmi_output *out, const struct tdm_audit *audit, bool are_grave,
+                        const char *heading, int show)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < audit->n_pairs; i++) {
+        const struct tdm_audit_pair *pair = &audit->pairs[i];
+        if (is_grave(audit, pair) != are_grave || n++ >= show)
+            continue;
+        if (n == 1)
+            tdmi_print(out, "\n  %s\n", heading);
+        tdmi_print(out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near",
+                   audit->files[pair->first].path, audit->files[pair->second].path);
+    }
+    if (n > show)
+        tdmi_print(out, "  … and %lld more %s (--show %lld lists them all)\n",
+                   (long long)(n - show), n - show == 1 ? "pair" : "pairs", (long long)n);
+}
+
 static void report_pairs(const struct tdmi_call *call, const struct tdm_audit *audit, int show)
 {
     tdm_json_writer *json = call->json;
-    int64_t n_grave = 0;
     tdm_json_array_begin(json, "duplicates");
     for (int64_t i = 0; i < audit->n_pairs; i++) {
         const struct tdm_audit_pair *pair = &audit->pairs[i];
-        const char *first = audit->files[pair->first].path;
-        const char *second = audit->files[pair->second].path;
         tdm_json_object_begin(json, NULL);
-        tdm_json_string(json, "first", first);
-        tdm_json_string(json, "second", second);
+        tdm_json_string(json, "first", audit->files[pair->first].path);
+        tdm_json_string(json, "second", audit->files[pair->second].path);
         tdm_json_bool(json, "same_bytes", pair->distance < 0);
         tdm_json_number(json, "distance", pair->distance < 0 ? NAN : (double)pair->distance);
         tdm_json_object_end(json);
-        if (!is_grave(audit, pair) || n_grave++ >= show)
-            continue;
-        if (n_grave == 1)
-            tdmi_print(call->out, "\n  the same image in two classes or splits\n");
-        tdmi_print(call->out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near", first,
-                   second);
     }
     tdm_json_array_end(json);
     tdm_json_bool(json, "duplicates_complete", !audit->is_near_cut);
-    if (n_grave > show)
-        tdmi_print(call->out, "  … and %lld more\n", (long long)(n_grave - show));
+    print_pairs(call->out, audit, true, "the same image in two classes or splits", show);
+    print_pairs(call->out, audit, false,
+                audit->n_classes > 0 ? "the same image twice in a class" : "the same image twice",
+                show);
     if (audit->is_near_cut)
         tdmi_print(call->out, "  (so many images look alike that not all pairs were looked for)\n");
 }
