@@ -144,6 +144,21 @@ rm -r gaps/lost
 expect_exit 0 "$TANDEM" audit gaps --strict
 expect_same 0 "$(grep -c 'train cannot learn it' "$out")" "nor where all have images"
 
+# A person who works inside the folder of photos makes runs/ there, which is no class.
+"$TANDEM" synth within --classes 2 --per-class 6 --size 32 --format ppm --quiet >/dev/null
+cd within || exit 1
+for round in 1 2; do
+    expect_exit 0 "$TANDEM" train . --model lenet5 --epochs 1 -o runs/$round
+done
+expect_stderr_matches "'runs/1' of '\.' is the folder of a run and is passed over$"
+expect_exit 0 "$TANDEM" audit . --strict --json
+expect_same "2 12 0" "$(json_value classes) $(json_value images) $(json_value others)" "audit passes runs/ over"
+if ! "$TANDEM" prepare nowhere -o out --codec raw 2>&1 | grep -q 'no Apache Arrow'; then
+    expect_exit 0 "$TANDEM" prepare . -o ../within-table --size 32 --codec raw
+    expect_stderr_matches "'runs/2' of '\.' is the folder of a run and is passed over$"
+fi
+cd ..
+
 mkdir flat && cp "pictures/$first/000000.ppm" flat/
 expect_exit 0 "$TANDEM" audit flat --strict --json
 expect_same 0 "$(json_value classes)" "a flat folder is fine"

@@ -100,7 +100,18 @@ static void drop_copies(struct tdmi_tree *tree)
     tree->n_entries = kept;
 }
 
-/* Drop every folder that holds a run.json, with its content; the root itself stays. */
+/* Is an entry a folder above path, with nothing in it from the entry next on? */
+static bool holds_nothing_else(const struct tdmi_tree *tree, int64_t folder, int64_t next,
+                               const char *path)
+{
+    const struct tdmi_tree_entry *entry = &tree->entries[folder];
+    const size_t path_bytes = strlen(entry->path);
+    return entry->kind == TDMI_FILE_FOLDER && is_in(path, entry->path, path_bytes) &&
+           (next == tree->n_entries || !is_in(tree->entries[next].path, entry->path, path_bytes));
+}
+
+/* Drop every folder that holds a run.json, with its content, and every folder that holds only such
+ * folders; the root itself stays. */
 static void drop_runs(struct tdmi_tree *tree)
 {
     int64_t kept = 0;
@@ -115,6 +126,8 @@ static void drop_runs(struct tdmi_tree *tree)
             kept--;
         while (i + 1 < tree->n_entries && is_in(tree->entries[i + 1].path, path, folder_bytes))
             i++;
+        while (kept > 0 && holds_nothing_else(tree, kept - 1, i + 1, path))
+            kept--;
         tdm_log(TDM_LOG_INFO, "'%.*s' of '%s' is the folder of a run and is passed over",
                 (int)folder_bytes, path, tree->root);
     }
