@@ -92,9 +92,6 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "; stopped after %d validation%s with no more %s", result->patience,
                    result->patience == 1 ? "" : "s",
                    is_by_loss ? "improvement of the loss" : "of the images right");
-    if (strcmp(result->ended_by, "patience") == 0 && !is_by_loss &&
-        result->best_epoch > result->epochs - result->patience)
-        tdmi_print(out, "; of epochs with as many right the one with the least loss is the best");
     tdmi_print(out, "\n");
     print_after_best(out, result);
     tdmi_print_train_score(out, &result->train);
