@@ -33,13 +33,13 @@ struct tdmi_advice_facts {
     const char *unnamed;    /* the run's folder where -o was not given; else NULL */
     int64_t steps_an_epoch; /* 0: not known */
 
-    /* A rare class without a right answer among its validation images; NULL: none. */
+    /* The rare class with most validation images among those of which none is right; NULL: none. */
     const char *missed;
-    int64_t n_missed;      /* its validation images */
-    int missed_classes;    /* as it is */
-    int validated_classes; /* with validation images */
-    const char *commonest; /* class of the validation images, */
-    double commonest_part; /* of them */
+    int64_t n_missed;      /* its number of validation images */
+    int missed_classes;    /* rare classes of which none is right */
+    int validated_classes; /* classes that have validation images */
+    const char *commonest; /* class with most validation images */
+    double commonest_part; /* its part of all validation images */
     bool is_balanced;      /* --balance or class weights */
 
     bool is_cut;          /* --fraction or --per-class left images unused */

@@ -64,12 +64,11 @@ static double guess_loss(const struct tdmi_session *session)
     return session->config.is_logistic ? n_classes * log(2.0) : log((double)n_classes);
 }
 
-/* Classes with less than half as many validation images as the commonest, and none of them right:
- * of those the one with most images. Fewer than SEEN may all be wrong by chance. */
-static void find_missed(const struct tdmi_session *session, struct tdmi_advice_facts *facts)
+/* Finds the rare classes, with less than half as many validation images as the commonest, of which
+ * none is right, and the one of them with most images. One or two images may be wrong by chance. */
+static void find_missed(const tdmi_outcomes *best, struct tdmi_advice_facts *facts)
 {
-    enum { SEEN = 3 };
-    const tdmi_outcomes *best = &session->evaluation.best_outcomes;
+    enum { LEAST = 3 };
     const int n_classes = best->n_classes;
     TDMI_AT_END(tdmi_free_at) int64_t *n = NULL;
     TDMI_AT_END(tdmi_free_at) int64_t *right = NULL;
@@ -87,7 +86,7 @@ static void find_missed(const struct tdmi_session *session, struct tdmi_advice_f
             commonest = c;
     for (int c = 0; c < n_classes; c++) {
         facts->validated_classes += n[c] > 0;
-        if (n[c] < SEEN || right[c] > 0 || 2 * n[c] >= n[commonest])
+        if (n[c] < LEAST || right[c] > 0 || 2 * n[c] >= n[commonest])
             continue;
         facts->missed_classes++;
         if (missed < 0 || n[c] > n[missed])
@@ -99,6 +98,21 @@ static void find_missed(const struct tdmi_session *session, struct tdmi_advice_f
     facts->n_missed = n[missed];
     facts->commonest = best->classes[commonest];
     facts->commonest_part = (double)n[commonest] / (double)best->n;
+}
+
+/* Advice does without outcomes that cannot be read. */
+static void look_at_classes(const struct tdmi_session *session, tdmi_outcomes *best,
+                            struct tdmi_advice_facts *facts)
+{
+    tdm_error err = {0};
+    char text[TDM_ERROR_TEXT_BYTES];
+    if (tdmi_evaluation_load_best(session, best, &err) == TDM_OK) {
+        find_missed(best, facts);
+    } else {
+        tdm_error_line(&err, text, sizeof text);
+        tdmi_record_note(&session->record, "the next step is advised without the classes: %s",
+                         text);
+    }
 }
 
 /* Reads the epochs from the run's metrics. Advice does without a file that cannot be read. */
@@ -126,6 +140,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
     const tdmi_split *split = &session->data.split;
     const bool is_changed = tdmi_augment_changes(&session->config.augment);
     const char *at_hand = NULL;
+    TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes best = {0}; /* facts has names of it */
     if (!session->pretrained.path && tdmi_pretrained_name_at_hand(&at_hand, NULL) != TDM_OK)
         at_hand = NULL;
     struct tdmi_advice_facts facts = {
@@ -177,6 +192,6 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .waited_seconds = session->record.waited_seconds,
     };
     look_at_epochs(&session->record, &facts);
-    find_missed(session, &facts);
+    look_at_classes(session, &best, &facts);
     result->next = tdmi_advice(&facts);
 }

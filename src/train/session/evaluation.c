@@ -119,18 +119,24 @@ tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error 
 
 /* ---- the epochs after the best one -------------------------------------------------------- */
 
+tdm_status tdmi_evaluation_load_best(const struct tdmi_session *session, tdmi_outcomes *best,
+                                     tdm_error *err)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
+    const char *path =
+        tdmi_path_join(&scratch, tdmi_run_path(session->record.run), TDMI_OUTCOMES_NAME);
+    TDMI_CHECK_MEMORY(path, err);
+    return tdmi_file_kind_of(path) == TDMI_FILE_REGULAR ? tdmi_outcomes_load(path, best, err)
+                                                        : TDM_OK;
+}
+
 static tdm_status compare_with_best(const struct tdmi_session *session,
                                     struct tdm_after_best *after, tdm_error *err)
 {
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes best = {0};
-    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     struct tdmi_pairs pairs;
     bool are_same;
-    const char *path =
-        tdmi_path_join(&scratch, tdmi_run_path(session->record.run), TDMI_OUTCOMES_NAME);
-    TDMI_CHECK_MEMORY(path, err);
-    if (tdmi_file_kind_of(path) == TDMI_FILE_REGULAR) /* an older run kept none */
-        TDMI_TRY(tdmi_outcomes_load(path, &best, err));
+    TDMI_TRY(tdmi_evaluation_load_best(session, &best, err));
     if (best.n == 0)
         return TDM_OK;
     TDMI_TRY(tdmi_outcomes_pair(&best, &session->evaluation.outcomes, &pairs, &are_same, err));

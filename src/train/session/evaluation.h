@@ -27,6 +27,10 @@ tdm_score tdmi_evaluation_of_training(const struct tdmi_session *session);
 tdm_status tdmi_evaluation_count(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Sets the section "validation" of the record; not saved yet. */
 tdm_status tdmi_evaluation_record(const struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
+/* The outcomes of the best epoch from the run's folder, once they are written; n 0: an older run
+ * kept none. */
+tdm_status tdmi_evaluation_load_best(const struct tdmi_session *session, tdmi_outcomes *best,
+                                     tdm_error *err) TDM_MUST_USE;
 /* The epochs after the best one: how many, how long, and which images changed sides in them. */
 tdm_status tdmi_evaluation_after_best(const struct tdmi_session *session,
                                       struct tdm_after_best *after, tdm_error *err) TDM_MUST_USE;

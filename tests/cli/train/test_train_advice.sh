@@ -51,6 +51,15 @@ more=$(sed -n 's/^next: resume; .*; \(--epochs .*\) continues$/\1/p' "$out")
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1 $more
 expect_stdout_matches '^10 epochs'
 
+# ---- a rare class that is never right --------------------------------------------------------
+"$TANDEM" synth uneven --classes 2 --per-class 60 --size 24 --seed 3 --quiet >/dev/null
+find uneven/001-* -type f | sort | tail -n +13 | xargs rm
+expect_exit 0 "$TANDEM" train uneven -o uneven-run --model lenet5 --augment none --split 0.6,0.4 --lr 1e-9 --epochs 2
+rare="^next: data; none of the 5 validation images of '001-striped-disc' is right, and the answer '000-striped-star'"
+expect_stdout_matches "$rare for every image would be right for 82.8 % .* --balance"
+expect_exit 0 "$TANDEM" train uneven -o uneven-run --resume
+expect_stdout_matches "$rare"
+
 # ---- a rate that is none, or far too high ----------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures -o no --lr 0
 expect_stderr_matches "--lr takes a number from 1e-09 to 1000; found '0'"
