@@ -28,8 +28,8 @@ at …: ok
 
 <!-- check: numbers vary -->
 ```console
-$ echo "epoch 1  0.25 ###"
-epoch 3    0.5 #  best
+$ echo "epoch 1  0.25 ###  1 min 20 s"
+epoch 3    0.5 #       9.5 s  best
 ```
 
 <!-- check: exit 3 -->
