@@ -6,6 +6,7 @@
 #include "backend/cuda/vendor/nccl_api.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,10 +87,12 @@ static struct mail *take(int from, int to, int is_sum)
     return mail;
 }
 
-static void receive(const struct comm *comm, struct pending *it)
+/* awaited: ranks of which an earlier receiver still waits for a message. The next one is its. */
+static void receive(const struct comm *comm, unsigned awaited, struct pending *it)
 {
     for (int r = 0; r < comm->world; r++) {
-        struct mail *mail = it->missing >> r & 1 ? take(r, comm->rank, it->is_sum) : NULL;
+        const bool may_take = (it->missing & ~awaited) >> r & 1;
+        struct mail *mail = may_take ? take(r, comm->rank, it->is_sum) : NULL;
         if (mail && mail->n != it->n)
             abort(); /* both sides must give the same number */
         for (size_t i = 0; mail && i < it->n; i++)
@@ -104,9 +107,11 @@ static void receive(const struct comm *comm, struct pending *it)
 static int progress(struct comm *comm)
 {
     int n_left = 0;
+    unsigned awaited = 0;
     for (int i = 0; i < comm->n_pending; i++) {
         struct pending *it = &comm->pending[i];
-        receive(comm, it);
+        receive(comm, awaited, it);
+        awaited |= it->missing;
         if (it->missing == 0)
             free(it->sum);
         else
