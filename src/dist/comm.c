@@ -12,6 +12,7 @@
 #include "tandem/event.h"
 #include "tandem/log.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,7 +101,10 @@ static void report_hang(tdmi_comm *comm, const tdm_error *why)
     comm->table->abandon(comm->transport, words, true);
     if (!comm->launch.ends_process)
         return;
-    tdm_log(TDM_LOG_ERROR, "%s", words + 1); /* behind the status */
+    /* The caller may hang because nobody reads its messages: this thread must not do so too. */
+    struct pollfd messages = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&messages, 1, 1000) == 1 && (messages.revents & POLLOUT) != 0)
+        tdm_log(TDM_LOG_ERROR, "%s", words + 1); /* after the status */
     (void)nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     _exit(tdm_status_exit(TDM_E_PEER));
 }

@@ -95,9 +95,14 @@ tdm_status tdmi_comm_spread(tdmi_comm *comm, void **bytes, size_t *n, tdm_error 
     TDMI_TRY(tdmi_comm_broadcast(comm, &size, sizeof size, err));
     if (comm->launch.rank > 0)
         TDMI_TRY(TDMI_NEW(block, size > 0 ? size : 1, err));
+    const tdm_status status = tdmi_comm_broadcast(comm, block, (size_t)size, err);
+    if (status != TDM_OK && comm->launch.rank > 0)
+        tdmi_free(block);
+    if (status != TDM_OK)
+        return status;
     *bytes = block;
     *n = (size_t)size;
-    return tdmi_comm_broadcast(comm, block, (size_t)size, err);
+    return TDM_OK;
 }
 
 tdm_status tdmi_comm_complete(tdmi_comm *comm, void *all, const size_t *firsts, tdm_error *err)

@@ -103,13 +103,13 @@ static void close_socket(int *fd)
     *fd = -1;
 }
 
-/* A cut line is noticed within the deadline, and small messages leave at once. */
-static void set_options(int fd, double deadline)
+/* Small messages leave at once. A cut line is noticed by missing heartbeats: TCP_USER_TIMEOUT would
+ * also end the connection to a rank that lives and reads nothing for a while. */
+static void set_options(int fd)
 {
-    const int yes = 1, ms = (int)(1000.0 * deadline);
+    const int yes = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
 static void wait_a_little(void)
@@ -279,7 +279,7 @@ static tdm_status call(const struct join *join, int rank, const char *host, int 
         wait_a_little();
     }
     if (*fd >= 0) {
-        set_options(*fd, join->launch->deadline);
+        set_options(*fd);
         return TDM_OK;
     }
     return TDM_FAIL(err, TDM_E_PEER, "calling rank %d at %s, port %d, for %g seconds: %s", rank,
@@ -361,7 +361,7 @@ static tdm_status admit(struct join *join, struct caller *caller, tdm_error *err
     join->hosts[greeting->rank] = greeting->host;
     join->sockets[greeting->rank] = caller->fd;
     caller->fd = -1;
-    set_options(join->sockets[greeting->rank], join->launch->deadline);
+    set_options(join->sockets[greeting->rank]);
     return TDM_OK;
 }
 

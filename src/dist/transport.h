@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TDMI_CHANNELS = 4, TDMI_BEAT_BYTES = 64 };
+enum { TDMI_CHANNELS = 3, TDMI_BEAT_BYTES = 64 };
 /* The words of a heartbeat begin with these where its rank was asked to stop. */
 #define TDMI_BEAT_STOP "asked to stop, "
 
@@ -26,7 +26,6 @@ struct tdmi_message {
     /* the transport's */
     size_t n_moved;
     struct tdmi_message *next;
-    void *request;
 };
 
 typedef void tdmi_transport; /* each has its own struct */

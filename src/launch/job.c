@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,38 +87,75 @@ static tdm_status choose_token(struct job *job, tdm_error *err)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* In the child: only exec may follow. */
-static void set_number(const char *name, int number)
+enum { most_variables = 8, variable_bytes = 128 };
+
+/* Made before the fork, because a thread that holds the lock of the environment has no copy in the
+ * child. */
+struct environment {
+    char own[most_variables][variable_bytes];
+    int n;
+    char **all; /* this process's, and own in place of those of their names */
+};
+
+static void release_environment(struct environment *it)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%d", number);
-    (void)setenv(name, text, 1);
+    tdmi_free(it->all);
 }
 
-static void set_variables(const struct job *job, int rank)
+static void set_variable(struct environment *it, const char *format, ...) TDM_PRINTF(2, 3);
+static void set_variable(struct environment *it, const char *format, ...)
 {
-    char deadline[32];
-    snprintf(deadline, sizeof deadline, "%g", job->options->deadline);
-    (void)setenv("TANDEM_DEADLINE", deadline, 1);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(it->own[it->n++], variable_bytes, format, arguments);
+    va_end(arguments);
+}
+
+static void set_variables(const struct job *job, int rank, struct environment *it)
+{
+    set_variable(it, "TANDEM_DEADLINE=%g", job->options->deadline);
     if (job->options->is_launcher) {
-        (void)setenv(TDMI_REPORT_VARIABLE, "1", 1);
+        set_variable(it, TDMI_REPORT_VARIABLE "=1");
         return;
     }
-    set_number("TANDEM_RANK", rank);
-    set_number("TANDEM_WORLD", job->options->ranks);
-    set_number("TANDEM_LOCAL_RANK", rank);
-    set_number("TANDEM_LOCAL_SIZE", job->options->ranks);
-    (void)setenv("TANDEM_ADDRESS", job->address, 1);
-    (void)setenv("TANDEM_TOKEN", job->token, 1);
-    if (rank == 0) {
-        (void)fcntl(job->listener, F_SETFD, 0);
-        set_number("TANDEM_LISTENER", job->listener);
-    }
+    set_variable(it, "TANDEM_RANK=%d", rank);
+    set_variable(it, "TANDEM_WORLD=%d", job->options->ranks);
+    set_variable(it, "TANDEM_LOCAL_RANK=%d", rank);
+    set_variable(it, "TANDEM_LOCAL_SIZE=%d", job->options->ranks);
+    set_variable(it, "TANDEM_ADDRESS=%s", job->address);
+    set_variable(it, "TANDEM_TOKEN=%s", job->token);
+    if (rank == 0)
+        set_variable(it, "TANDEM_LISTENER=%d", job->listener);
+}
+
+static bool is_own(const struct environment *it, const char *variable)
+{
+    const size_t n = strcspn(variable, "=") + 1;
+    for (int i = 0; i < it->n; i++)
+        if (strncmp(it->own[i], variable, n) == 0)
+            return true;
+    return false;
+}
+
+static tdm_status make_environment(const struct job *job, int rank, struct environment *it,
+                                   tdm_error *err)
+{
+    int n = 0, kept = 0;
+    set_variables(job, rank, it);
+    while (environ[n])
+        n++;
+    TDMI_TRY(TDMI_NEW(it->all, n + it->n + 1, err));
+    for (int i = 0; i < n; i++)
+        if (!is_own(it, environ[i]))
+            it->all[kept++] = environ[i];
+    for (int i = 0; i < it->n; i++)
+        it->all[kept++] = it->own[i];
+    return TDM_OK;
 }
 
 /* Its own process group: a terminal's ctrl-C reaches this process only, which passes it on once. */
 _Noreturn static void become_rank(const struct job *job, int rank, pid_t parent, char **argv,
-                                  int pipes[2][2])
+                                  char **environment, int pipes[2][2])
 {
     sigset_t none;
     sigemptyset(&none);
@@ -129,8 +167,10 @@ _Noreturn static void become_rank(const struct job *job, int rank, pid_t parent,
     for (int i = 0; i < 2; i++)
         if (pipes[i][1] >= 0)
             (void)dup2(pipes[i][1], STDOUT_FILENO + i);
-    set_variables(job, rank);
-    (void)(job->options->is_launcher ? execvp(argv[0], argv) : execv(job->options->program, argv));
+    if (rank == 0 && !job->options->is_launcher)
+        (void)fcntl(job->listener, F_SETFD, 0);
+    (void)(job->options->is_launcher ? execvpe(argv[0], argv, environment)
+                                     : execve(job->options->program, argv, environment));
     _exit(4);
 }
 
@@ -148,8 +188,9 @@ static tdm_status start(struct job *job, int number, char **argv, tdm_error *err
 {
     struct rank *rank = &job->ranks[number];
     int pipes[2][2] = {{-1, -1}, {-1, -1}};
-    tdm_status status = TDM_OK;
-    if (number > 0 || job->options->output)
+    TDMI_AT_END(release_environment) struct environment environment = {.n = 0};
+    tdm_status status = make_environment(job, number, &environment, err);
+    if ((number > 0 || job->options->output) && status == TDM_OK)
         status = open_pipe(pipes[0], err);
     if ((number > 0 || job->options->is_launcher) && status == TDM_OK)
         status = open_pipe(pipes[1], err);
@@ -157,7 +198,7 @@ static tdm_status start(struct job *job, int number, char **argv, tdm_error *err
     if (status == TDM_OK)
         rank->pid = fork();
     if (status == TDM_OK && rank->pid == 0)
-        become_rank(job, number, parent, argv, pipes);
+        become_rank(job, number, parent, argv, environment.all, pipes);
     if (status == TDM_OK && rank->pid < 0)
         status = TDM_FAIL(err, TDM_E_SYSTEM, "starting rank %d of %d: %s", number,
                           job->options->ranks, strerror(errno));
@@ -440,9 +481,9 @@ tdm_status tdmi_job_run(const struct tdmi_job_options *options, struct tdmi_job_
     TDMI_AT_END(release)
     struct job job = {.options = options, .end = {.lost_rank = -1}, .listener = -1};
     TDMI_TRY(TDMI_NEW(job.ranks, options->ranks, err));
-    TDMI_TRY(tdmi_ends_begin(&job.ends, options->ranks, err));
     for (int r = 0; r < options->ranks; r++)
         job.ranks[r].streams[0].fd = job.ranks[r].streams[1].fd = -1;
+    TDMI_TRY(tdmi_ends_begin(&job.ends, options->ranks, err));
     if (!options->is_launcher)
         TDMI_TRY(open_listener(&job, err));
     TDMI_TRY(choose_token(&job, err));

@@ -242,7 +242,8 @@ bool tdmi_lock_is_in_place(const tdmi_lock *lock)
 
 void tdmi_lock_remove(tdmi_lock *lock)
 {
-    if (lock != NULL && lock->is_held && is_still_named(lock->file, lock->path))
+    if (lock != NULL && !lock->is_by_text && lock->is_held &&
+        is_still_named(lock->file, lock->path))
         (void)unlink(lock->path);
     tdmi_lock_give(lock);
 }
@@ -251,9 +252,9 @@ void tdmi_lock_give(tdmi_lock *lock)
 {
     if (lock == NULL)
         return;
-    if (lock->is_by_text)
+    if (lock->is_by_text && is_still_named(lock->file, lock->path)) /* not another owner's */
         (void)unlink(lock->path);
-    else if (lock->is_held)
+    else if (lock->is_held && !lock->is_by_text)
         (void)!ftruncate(lock->file, 0); /* only the text: closing gives the lock back */
     if (lock->file >= 0)
         (void)close(lock->file);

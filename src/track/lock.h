@@ -16,7 +16,7 @@
 
 typedef struct tdmi_lock tdmi_lock;
 
-/* Never waits. Held by another (or by this process already): TDM_E_USAGE naming pid and host. */
+/* Never waits. Held by another (or by this process already): TDM_E_SYSTEM naming pid and host. */
 tdm_status tdmi_lock_take(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;
 /* The method for file systems without locks; tdmi_lock_take falls back to it. */
 tdm_status tdmi_lock_take_by_text(const char *path, tdmi_lock **lock, tdm_error *err) TDM_MUST_USE;

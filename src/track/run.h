@@ -46,10 +46,10 @@ typedef struct tdmi_run tdmi_run;
  * as tdmi_run_open would. */
 tdm_status tdmi_run_look(const char *path, enum tdmi_run_mode mode, tdm_error *err) TDM_MUST_USE;
 /* Make the folder (parents too) where it is missing, lock it, and read its record.
- *   TDM_E_USAGE   NEW on an existing run; a folder with other files in it; the run is in use by
- *                 another process (the message names its pid and host)
+ *   TDM_E_USAGE   NEW on an existing run; a folder with other files in it
  *   TDM_E_INPUT   run.json is damaged or of a newer format
- *   TDM_E_SYSTEM  the folder cannot be made or written */
+ *   TDM_E_SYSTEM  the folder cannot be made or written; the run is in use by another process (the
+ *                 message names its pid and host) */
 tdm_status tdmi_run_open(const char *path, enum tdmi_run_mode mode, tdmi_run **run,
                          tdm_error *err) TDM_MUST_USE;
 /* The run of another process, which owns the folder: what is set here goes nowhere. record: the

@@ -2,6 +2,7 @@
 #include "track/sampler.h"
 #include "base/clock.h"
 #include "base/file/file.h"
+#include "base/system/signals.h"
 #include "base/text/json.h"
 #include "tandem/json.h"
 #include "tandem/log.h"
@@ -179,10 +180,13 @@ tdm_status tdmi_sampler_start(const char *folder, const char *library, int64_t e
     tdmi_lines_init(&made->lines, made->path);
     make_lock(made);
     tdm_status status = TDM_OK;
+    sigset_t before;
+    tdmi_signals_block(&before);
     if (!made->path || (library && !made->library))
         status = TDM_FAIL(err, TDM_E_MEMORY, "watching GPUs: out of memory");
     else if (pthread_create(&made->thread, NULL, watch, made) != 0)
         status = TDM_FAIL(err, TDM_E_SYSTEM, "watching GPUs: the system starts no thread");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (status == TDM_OK)
         *sampler = made;
     else

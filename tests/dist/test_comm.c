@@ -528,19 +528,20 @@ TEST(a_silent_rank_fails_who_needs_all)
     }
 }
 
-/* The answer of rank 1 waits unread for longer than the deadline, while rank 0 does other work. */
+/* The answer of rank 1, more than a connection holds, waits unread for longer than the deadline. */
 static void ask_once(tdmi_comm *comm, void *self)
 {
     struct need *it = self;
     const struct timespec pause = {.tv_sec = 3};
-    const size_t sizes[2] = {1, 1};
-    char all[2];
+    const size_t sizes[2] = {1, 32 << 20};
+    TDMI_AT_END(tdmi_free_at) char *all = tdmi_alloc(1, 1 + sizes[1]);
+    assert_non_null(all);
     if (tdmi_comm_rank(comm) == 0) {
         it->status = tdmi_comm_check(comm, &it->err);
         nanosleep(&pause, NULL);
     }
     if (it->status == TDM_OK)
-        it->status = tdmi_comm_gather(comm, "a", sizes, all, &it->err);
+        it->status = tdmi_comm_gather(comm, all, sizes, all, &it->err);
 }
 
 TEST(a_rank_that_was_needed_a_while_ago_may_wait)
@@ -593,7 +594,6 @@ TEST(an_unknown_transport_lists_the_known_ones)
     tdm_error err = {0};
     assert_int_equal(tdmi_transport_find("pigeon", &table, &err), TDM_E_USAGE);
     assert_says(&err, "'pigeon'");
-    assert_says(&err, "tcp");
     assert_null(table);
 }
 

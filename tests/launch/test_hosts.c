@@ -1,13 +1,15 @@
 /* Hosts that a script prints. */
+#include "base/clock.h"
 #include "base/scope.h"
 #include "launch/hosts.h"
+#include "tandem/event.h"
 #include "unit.h"
 
 static tdm_status ask(const char *script, tdmi_arena *arena, struct tdmi_hosts *hosts,
                       tdm_error *err)
 {
     *err = (tdm_error){0};
-    return tdmi_hosts_ask(script, arena, hosts, err);
+    return tdmi_hosts_ask(script, 1.0, arena, hosts, err);
 }
 
 TEST(hosts_and_slots)
@@ -47,6 +49,30 @@ TEST(a_script_that_fails)
     tdm_error err;
     assert_int_equal(ask("echo a:1; exit 7", &arena, &hosts, &err), TDM_E_INPUT);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "exit status 7"));
+}
+
+TEST(a_script_that_hangs_is_ended)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_hosts hosts;
+    tdm_error err;
+    const int64_t began = tdmi_clock_ns();
+    assert_int_equal(ask("echo a:1; sleep 60 | cat", &arena, &hosts, &err), TDM_E_PEER);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "has not ended after 1 seconds"));
+    assert_true(tdmi_clock_seconds_since(began) < 20.0);
+    tdm_stop_request();
+    const tdm_status status = ask("sleep 60", &arena, &hosts, &err);
+    tdm_stop_clear();
+    assert_int_equal(status, TDM_E_STOPPED);
+}
+
+TEST(a_long_comment_is_one_line)
+{
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena arena = {0};
+    struct tdmi_hosts hosts;
+    tdm_error err;
+    assert_int_equal(ask("printf '#%0600d b:1\\na:2\\n' 0", &arena, &hosts, &err), TDM_OK);
+    assert_string_equal(hosts.list, "a:2");
 }
 
 TEST_MAIN(NULL, NULL)

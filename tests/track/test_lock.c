@@ -119,6 +119,23 @@ TEST_WITH(without_locks_an_owner_on_another_host_keeps_it, make_folder, remove_f
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "another process"));
 }
 
+/* Somebody has removed it as the refusal advises, though its owner lives, and has taken the lock.
+ */
+TEST_WITH(without_locks_an_owner_leaves_the_file_of_another_alone, make_folder, remove_folder)
+{
+    char path[1024], held[1024];
+    tdmi_lock *first = NULL, *second = NULL;
+    in_folder(state, "lock", path);
+    in_folder(state, "lock.held", held);
+    assert_int_equal(tdmi_lock_take_by_text(path, &first, NULL), TDM_OK);
+    assert_int_equal(unlink(held), 0);
+    assert_int_equal(tdmi_lock_take_by_text(path, &second, NULL), TDM_OK);
+    tdmi_lock_remove(first);
+    assert_int_equal(access(held, F_OK), 0);
+    tdmi_lock_remove(second);
+    assert_int_equal(access(held, F_OK), -1);
+}
+
 TEST_WITH(a_number_that_another_process_got_does_not_keep_the_lock, make_folder, remove_folder)
 {
     char path[1024], held[1024], text[512], host[256] = "";

@@ -46,7 +46,6 @@ tdm_status tdmi_mpi_start(tdmi_transport *transport, struct tdmi_message *messag
     while (*end)
         end = &(*end)->next;
     *end = pieces;
-    message->request = pieces;
     for (int i = 0; i < pieces->n; i++)
         TDMI_TRY(start_piece(transport, pieces, i, &pieces->requests[i], err));
     return TDM_OK;
