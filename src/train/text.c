@@ -180,9 +180,9 @@ static tdm_status take_recorded(const tdm_json_value *object, struct tdm_train_o
     if (!run || !*run)
         return TDM_FAIL(err, TDM_E_USAGE,
                         "\"resume\" requires \"run\", the folder of the run to resume");
-    if (options->checkpoint_to)
-        TDMI_TRY(tdm_train_fetch(options->checkpoint_to, run, err));
+    const char *copies = options->checkpoint_to;
     *options = tdm_train_options_default();
+    options->checkpoint_to = copies;
     TDMI_TRY(tdm_train_options_recorded(run, options, words, err));
     return tdmi_options_from_json(object, options, err);
 }

@@ -8,6 +8,7 @@
 #include "base/text/json.h"
 #include "models/network.h"
 #include "track/run.h"
+#include "train/copies/copies.h"
 #include "train/freeze.h"
 #include "train/config/options.h"
 #include "train/config/options_table.h"
@@ -93,6 +94,17 @@ static tdm_status read_row(const struct tdmi_row *row, const tdm_json_value *val
     return TDM_OK;
 }
 
+/* Read the record in the run's folder, or where that has none yet, in its copies; other ranks
+ * follow rank 0. */
+static tdm_status find_record(const char *run, const char *copies, tdm_json_document **document,
+                              tdm_error *err)
+{
+    TDMI_TRY(tdmi_run_read(run, NULL, document, err));
+    if (*document || !copies || !*copies || tdm_train_rank() > 0)
+        return TDM_OK;
+    return tdmi_copies_record(copies, document, err);
+}
+
 tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                       tdm_json_document **words, tdm_error *err)
 {
@@ -101,7 +113,8 @@ tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options 
     *words = NULL;
     TDM_TRY(tdmi_options_copy("tdm_train_options", options, &read, sizeof read, err), err,
             "reading the record of the run %s", run);
-    TDM_TRY(tdmi_run_read(run, NULL, &document, err), err, "reading the record of the run %s", run);
+    TDM_TRY(find_record(run, read.checkpoint_to, &document, err), err,
+            "reading the record of the run %s", run);
     const tdm_json_value *recorded =
         tdm_json_member(document ? tdm_json_root(document) : NULL, "options");
     const struct tdmi_row *row;

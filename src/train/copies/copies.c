@@ -84,11 +84,28 @@ static tdm_status put_file(const struct tdmi_copies *copies, const struct tdmi_m
                             err);
 }
 
-/* Is it a key that neither manifest names? */
+/* ".0123456789abcdef-last.safetensors.PID.tmp": a key that a killed process was writing. */
+static bool is_unfinished(const char *name, tdmi_arena *scratch)
+{
+    static const char ending[] = ".tmp";
+    char *key =
+        name[0] == '.' && tdmi_ends_with(name, ending) ? tdmi_arena_copy(scratch, name + 1) : NULL;
+    if (!key)
+        return false;
+    key[strlen(key) - strlen(ending)] = '\0';
+    char *pid = strrchr(key, '.');
+    if (pid)
+        *pid = '\0';
+    return pid && tdmi_manifest_is_key(key);
+}
+
+/* Is it a key that neither manifest names, or was left by a killed process? */
 static bool is_left_over(const tdmi_manifest *now, const tdmi_manifest *before, const char *name)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     bool is_named = !tdmi_manifest_is_key(name);
+    if (is_unfinished(name, &scratch))
+        return true;
     for (int m = 0; m < 2; m++) {
         const tdmi_manifest *manifest = m == 0 ? now : before;
         for (int64_t i = 0; i < manifest->n && !is_named; i++) {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "base/scope.h"
+#include "tandem/json.h"
 
 #include <stdint.h>
 
@@ -38,3 +39,6 @@ TDMI_POINTER_RELEASE(tdmi_copies, tdmi_copies_close)
 /* Copies the newest state at url into the folder run; each file is proved by its hash. Nothing is
  * done where that folder holds a run already or other files, or where url holds no copies. */
 tdm_status tdmi_copies_fetch(const char *url, const char *run, tdm_error *err) TDM_MUST_USE;
+/* The record of the run whose copies lie at url, which is not fetched; NULL: there is none. */
+tdm_status tdmi_copies_record(const char *url, tdm_json_document **document,
+                              tdm_error *err) TDM_MUST_USE;

@@ -2,7 +2,7 @@
 #include "base/file/file.h"
 #include "base/hash/hash.h"
 #include "io/storage/storage.h"
-#include "tandem/train.h"
+#include "base/text/text.h"
 #include "track/lock.h"
 #include "train/copies/copies.h"
 #include "train/copies/manifest.h"
@@ -128,7 +128,27 @@ tdm_status tdmi_copies_fetch(const char *url, const char *run, tdm_error *err)
     return TDM_WRAP(err, fetch(url, run, err), "fetching the run %s from %s", run, url);
 }
 
-tdm_status tdm_train_fetch(const char *checkpoint_to, const char *run, tdm_error *err)
+static tdm_status read_record(const char *url, const struct tdmi_manifest_file *file,
+                              tdm_json_document **document, tdm_error *err)
 {
-    return tdm_train_rank() > 0 ? TDM_OK : tdmi_copies_fetch(checkpoint_to, run, err);
+    enum { LIMIT_BYTES = 64 << 20 };
+    TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
+    TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
+    const char *key = tdmi_manifest_key(file, &scratch);
+    const char *path = key ? tdmi_path_join(&scratch, url, key) : NULL;
+    TDMI_CHECK_MEMORY(path, err);
+    TDMI_TRY(tdmi_storage_read_file(path, LIMIT_BYTES, &text, err));
+    return tdm_json_read(tdmi_text_string(&text), text.length_bytes, path, document, err);
+}
+
+tdm_status tdmi_copies_record(const char *url, tdm_json_document **document, tdm_error *err)
+{
+    TDMI_AT_END(tdmi_manifest_release) tdmi_manifest manifest = {0};
+    *document = NULL;
+    TDM_TRY(tdmi_manifest_read(url, &manifest, err), err, "reading the copies in %s", url);
+    for (int64_t i = 0; i < manifest.n; i++)
+        if (strcmp(manifest.files[i].name, TDMI_MANIFEST_RECORD) == 0)
+            return TDM_WRAP(err, read_record(url, &manifest.files[i], document, err),
+                            "reading the copies in %s", url);
+    return TDM_OK;
 }

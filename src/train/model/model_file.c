@@ -358,11 +358,14 @@ static tdm_status read_tensors(const tdmi_safetensors *file, struct tdmi_model_f
     return *model->optimizer ? read_training(file, model, err) : TDM_OK;
 }
 
-static tdm_status load(const char *path, struct tdmi_model_file *model, tdm_error *err)
+/* bytes: what the file holds; NULL: it is read. */
+static tdm_status load(const char *path, const void *bytes, size_t n, struct tdmi_model_file *model,
+                       tdm_error *err)
 {
     TDMI_AT_END(tdmi_safetensors_close_at) tdmi_safetensors *file = NULL;
     TDMI_AT_END(tdm_json_document_free_at) tdm_json_document *document = NULL;
-    TDMI_TRY(tdmi_safetensors_open(path, &file, err));
+    TDMI_TRY(bytes ? tdmi_safetensors_open_bytes(bytes, n, path, &file, err)
+                   : tdmi_safetensors_open(path, &file, err));
     const char *text = tdmi_safetensors_metadata(file, "tandem");
     if (!text)
         return TDM_FAIL(err, TDM_E_INPUT,
@@ -373,13 +376,19 @@ static tdm_status load(const char *path, struct tdmi_model_file *model, tdm_erro
     return read_tensors(file, model, err);
 }
 
-tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model, tdm_error *err)
+tdm_status tdmi_model_file_load_bytes(const char *path, const void *bytes, size_t n,
+                                      struct tdmi_model_file *model, tdm_error *err)
 {
     *model = (struct tdmi_model_file){0};
-    const tdm_status status = load(path, model, err);
+    const tdm_status status = load(path, bytes, n, model, err);
     if (status != TDM_OK)
         tdmi_model_file_release(model);
     return TDM_WRAP(err, status, "reading the model %s", path);
+}
+
+tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model, tdm_error *err)
+{
+    return tdmi_model_file_load_bytes(path, NULL, 0, model, err);
 }
 
 void tdmi_model_file_release(struct tdmi_model_file *model)

@@ -72,4 +72,7 @@ tdm_status tdmi_model_file_save(const struct tdmi_model_file *model, const char 
 /* TDM_E_INPUT says what is missing or damaged. */
 tdm_status tdmi_model_file_load(const char *path, struct tdmi_model_file *model,
                                 tdm_error *err) TDM_MUST_USE;
+/* The same of bytes that were read from path, perhaps by another rank. */
+tdm_status tdmi_model_file_load_bytes(const char *path, const void *bytes, size_t n,
+                                      struct tdmi_model_file *model, tdm_error *err) TDM_MUST_USE;
 void tdmi_model_file_release(struct tdmi_model_file *model);

@@ -53,9 +53,8 @@ static tdm_status open_order(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
-/* The self-test uses the first readable validation image. */
-static tdm_status take_test_picture(const struct tdmi_session *session, tdmi_loader *loader,
-                                    tdm_error *err)
+static tdm_status take_first_readable(const struct tdmi_session *session, tdmi_loader *loader,
+                                      tdm_error *err)
 {
     const struct tdmi_batch *batch;
     struct tdmi_skip first = {0};
@@ -99,7 +98,8 @@ static void find_part(const void *self, int n, int *first, int *end)
     *end = part->end;
 }
 
-enum part { TRAIN, VALIDATION, TEST };
+/* ALL_VALIDATION: not only this rank's. */
+enum part { TRAIN, VALIDATION, TEST, ALL_VALIDATION };
 
 /* The source gets a quarter of --memory (data.c), the training loader half, the validation loader a
  * quarter, and so does the test loader, once training is over. Loader threads and the pool share
@@ -124,10 +124,10 @@ static void share_out(const struct tdmi_session *session, bool is_training,
 static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi_loader **loader,
                               tdm_error *err)
 {
-    static const char *const names[] = {"training", "validation", "test"};
+    static const char *const names[] = {"training", "validation", "test", "validation"};
     const tdmi_split *split = &session->data.split;
-    const int64_t *const items[] = {split->train, split->val, split->test};
-    const int64_t n_items[] = {split->n_train, split->n_val, split->n_test};
+    const int64_t *const items[] = {split->train, split->val, split->test, split->val};
+    const int64_t n_items[] = {split->n_train, split->n_val, split->n_test, split->n_val};
     const bool is_training = part == TRAIN;
     const struct tdmi_needs *needs = &session->compute.needs;
     struct tdmi_loader_options options = {
@@ -159,11 +159,27 @@ static tdm_status open_loader(struct tdmi_session *session, enum part part, tdmi
         if (session->network.first_trained == session->network.unfreeze.first)
             options.views.n = (uint32_t)session->config.views;
     }
-    if (tdmi_ranks_share_steps(session))
+    if (part != ALL_VALIDATION && tdmi_ranks_share_steps(session))
         share_out(session, is_training, &options);
     return TDM_WRAP(err, tdmi_loader_open(&options, loader, err),
                     "preparing to read %s images (they get a %s of --memory)", names[part],
                     is_training ? "half" : "quarter");
+}
+
+/* The self-test uses the first readable validation image: of rank 0's, where it has one. */
+static tdm_status take_test_picture(struct tdmi_session *session, tdmi_loader *loader,
+                                    tdm_error *err)
+{
+    TDMI_AT_END(tdmi_loader_close_at) tdmi_loader *all = NULL;
+    tdm_error why = {0};
+    const tdm_status status = take_first_readable(session, loader, &why);
+    if (status == TDM_E_INPUT && tdmi_ranks_share_steps(session)) {
+        TDMI_TRY(open_loader(session, ALL_VALIDATION, &all, err));
+        return take_first_readable(session, all, err);
+    }
+    if (status != TDM_OK && err)
+        *err = why;
+    return status;
 }
 
 static tdm_status feed_pictures(struct tdmi_session *session, tdm_error *err)

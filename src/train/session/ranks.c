@@ -15,8 +15,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 int tdm_train_rank(void)
 {
@@ -357,49 +355,27 @@ tdm_status tdmi_ranks_follow_run(struct tdmi_session *session, tdm_error *err)
     return tdmi_run_follow(path, n > 0 ? bytes : NULL, n, &record->run, err);
 }
 
-/* A file of rank 0 as one of this process that has no name: the path leads to it while fd is open.
- */
-static tdm_status hold_file(const void *bytes, size_t n, int *fd, char path[40], tdm_error *err)
-{
-    *fd = memfd_create("tandem", MFD_CLOEXEC);
-    snprintf(path, 40, "/proc/self/fd/%d", *fd);
-    if (*fd < 0)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "keeping a file of rank 0 in memory failed");
-    for (size_t at = 0; at < n;) {
-        const ssize_t written = write(*fd, (const char *)bytes + at, n - at);
-        if (written <= 0)
-            return TDM_FAIL(err, TDM_E_MEMORY, "keeping a file of %zu bytes of rank 0 in memory",
-                            n);
-        at += (size_t)written;
-    }
-    return TDM_OK;
-}
-
 /* Rank 0 has loaded it from either name, and so do the others. */
 tdm_status tdmi_ranks_share_checkpoint(struct tdmi_session *session, bool *is_there, tdm_error *err)
 {
     static const size_t limit_bytes = (size_t)64 << 30;
     TDMI_AT_END(tdmi_free_at) void *bytes = NULL;
-    TDMI_AT_END(tdmi_close_at) int fd = -1;
-    char path[40];
     size_t n = 0;
     if (tdmi_ranks_world(session) == 1)
         return TDM_OK;
     TDMI_TRY(tdmi_ranks_share(session, is_there, sizeof *is_there, err));
     if (!*is_there)
         return TDM_OK;
-    if (!tdmi_ranks_is_follower(session)) {
-        const char *name = tdmi_path_join(&session->arena, tdmi_run_path(session->record.run),
-                                          session->record.is_fallen_back ? "previous.safetensors"
-                                                                         : "last.safetensors");
-        TDMI_CHECK_MEMORY(name, err);
-        TDMI_TRY(tdmi_file_read(name, limit_bytes, &bytes, &n, err));
-    }
+    const char *path = tdmi_path_join(&session->arena, tdmi_run_path(session->record.run),
+                                      session->record.is_fallen_back ? "previous.safetensors"
+                                                                     : "last.safetensors");
+    TDMI_CHECK_MEMORY(path, err);
+    if (!tdmi_ranks_is_follower(session))
+        TDMI_TRY(tdmi_file_read(path, limit_bytes, &bytes, &n, err));
     TDMI_TRY(tdmi_comm_spread(session->compute.comm, &bytes, &n, err));
     if (!tdmi_ranks_is_follower(session))
         return TDM_OK;
-    TDMI_TRY(hold_file(bytes, n, &fd, path, err));
-    return tdmi_model_file_load(path, &session->stored, err);
+    return tdmi_model_file_load_bytes(path, bytes, n, &session->stored, err);
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */

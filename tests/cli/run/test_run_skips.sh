@@ -95,3 +95,19 @@ unset TANDEM_WORLD TANDEM_ADDRESS TANDEM_TOKEN TANDEM_DEADLINE
 expect_true "a rank without memory ends both, by its name ($n_named times; $n_well ended well)" \
     test $n_named -gt 0 -a $n_wrong = 0
 finish
+
+# Of two validation images rank 0 evaluates the first, which cannot be decoded: the other serves the self-test.
+"$TANDEM" synth few --classes 2 --per-class 12 --size 40 --quiet >/dev/null
+python3 - <<'END_OF_PYTHON'
+import glob
+rows = [(path, path.split("/")[1], "train") for path in sorted(glob.glob("few/*/*"))]
+with open("cut.jpg", "wb") as out:
+    out.write(open(rows[0][0], "rb").read()[:300])
+rows[-1] = rows[-1][:2] + ("val",)
+rows.insert(0, ("cut.jpg", rows[0][1], "val"))
+with open("few.csv", "w") as out:
+    out.write("path,label,split\n" + "".join(",".join(row) + "\n" for row in rows))
+END_OF_PYTHON
+expect_exit 0 "$TANDEM" train few.csv -o alone --model lenet5 --epochs 1 --quiet
+expect_exit 0 "$TANDEM" run -n 2 -- train few.csv -o both --model lenet5 --epochs 1 --quiet
+expect_true "the self-test has the same image" cmp alone/best.safetensors both/best.safetensors

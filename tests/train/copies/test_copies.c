@@ -125,6 +125,15 @@ TEST_WITH(a_run_comes_back_from_its_copies_and_trains_on, begin_with_sixty, end_
     must_train(&options, nobody, NULL);
     same_runs(tree, "whole", "elsewhere/again");
     same_files(copy_of(tree, "best.safetensors"), below(tree, "whole/best.safetensors"));
+    /* A file that a killed process was writing goes with the next copy; others stay. */
+    tree_text(tree, "place/.0123456789abcdef-last.safetensors.17.tmp", "half");
+    tree_text(tree, "place/.notes.17.tmp", "of the user");
+    options.epochs++;
+    must_train(&options, nobody, NULL);
+    assert_int_equal(
+        tdmi_file_kind_of(below(tree, "place/.0123456789abcdef-last.safetensors.17.tmp")),
+        TDMI_FILE_MISSING);
+    assert_int_equal(tdmi_file_kind_of(below(tree, "place/.notes.17.tmp")), TDMI_FILE_REGULAR);
     /* Two states are kept: this one and the one before, and a file once where both have it. */
     assert_true(count_files(below(tree, "place")) <= 2 * 7 + 1);
 }
