@@ -332,7 +332,7 @@ TEST_WITH(a_test_without_pictures_is_refused, begin_with_sixty, end_with_tree)
     options.train_fraction = 0.9;
     options.val_fraction = 0.09;
     options.test_fraction = 0.01;
-    fails_with(&options, TDM_E_INPUT, "left for the test: a class needs about 50");
+    fails_with(&options, TDM_E_INPUT, "left for the test: a class of 16 distinct ones has one");
 }
 
 TEST_MAIN(NULL, NULL)

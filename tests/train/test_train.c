@@ -227,12 +227,18 @@ TEST_WITH(options_without_effect_are_reported, begin_with_sixty, end_with_tree)
 {
     struct tree *tree = *state;
     struct tdm_train_options options = small_training(tree);
-    struct told plain = {""}, idle = {""};
+    struct told plain = {""}, late = {""}, idle = {""};
     options.run = below(tree, "plain");
     options.schedule = "step:every=1";
     must_train(&options, (tdm_sink){&plain, keep_note}, NULL);
     assert_null(strstr(plain.text, "changes nothing"));
     assert_null(strstr(plain.text, "is more than the"));
+    /* Its first reduction would come after the third epoch beside the one of warm-up. */
+    options.run = below(tree, "late");
+    options.schedule = "step:every=3";
+    options.warmup_epochs = 1.0;
+    must_train(&options, (tdm_sink){&late, keep_note}, NULL);
+    assert_non_null(strstr(late.text, "--schedule step:every=3 has no effect within 3 epochs"));
     options.run = below(tree, "idle");
     options.schedule = "step:every=50";
     options.batch = 500;

@@ -100,7 +100,7 @@ static void find_units(struct work *work)
 {
     const struct entry *entries = work->entries;
     for (int64_t i = 0; i < work->n_entries;) {
-        int64_t first_unit = work->n_units;
+        const int64_t first = i, first_unit = work->n_units;
         uint64_t hash = entries[i].hash;
         const int label = entries[i].label;
         bool is_torn = false;
@@ -119,7 +119,7 @@ static void find_units(struct work *work)
                     unit->label = entries[i].label;
             }
         }
-        work->n_torn += is_torn;
+        work->n_torn += is_torn ? i - first : 0;
         follow_given(&work->units[first_unit], work->n_units - first_unit);
     }
     for (int64_t i = 0; i < work->n_units; i++) {
@@ -193,6 +193,15 @@ static void find_shares(const struct tdmi_split_options *options, int64_t n_used
     shares[SIDE_VAL] = val;
     shares[SIDE_TRAIN] = train;
     shares[SIDE_TEST] = !has_test ? 0 : test < left ? test : left;
+}
+
+/* Images of the smallest class whose share for the test is not rounded to none. */
+static int64_t least_with_test(const struct tdmi_split_options *options)
+{
+    int64_t shares[SIDES] = {0}, n = 1;
+    for (; shares[SIDE_TEST] == 0 && n < INT32_MAX; n++)
+        find_shares(options, n, shares);
+    return n - 1;
 }
 
 /* Units that the sides still need. */
@@ -360,9 +369,9 @@ static tdm_status collect(const struct work *work, tdmi_split *split, tdm_error 
         return refuse_no_val(work, err);
     if (split->n_test == 0 && work->options.test_fraction > 0)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "no image of '%s' is left for the test: a class needs about %.0f of them "
-                        "for one; add images, or make the third part larger",
-                        tdmi_source_path(work->source), ceil(0.5 / work->options.test_fraction));
+                        "no image of '%s' is left for the test: a class of %lld distinct ones has "
+                        "one; add images, or make the third part larger",
+                        tdmi_source_path(work->source), (long long)least_with_test(&work->options));
     return TDM_OK;
 }
 

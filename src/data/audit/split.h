@@ -34,7 +34,7 @@ typedef struct tdmi_split { /* start from a zeroed object */
     /* Item indices, ascending; test is the source's where it gives one. */
     int64_t *train, *val, *test;
     int64_t n_train, n_val, n_test;
-    int64_t n_torn;   /* distinct images that stand under more than one class */
+    int64_t n_torn;   /* images whose content stands under more than one class */
     int64_t n_copies; /* images whose content stands in their class already */
     bool is_given;    /* the source gave the part of every image: the fractions decided nothing */
 } tdmi_split;

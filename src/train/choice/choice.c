@@ -81,8 +81,8 @@ static tdm_status probe(struct tdmi_session *session, const char *at_hand,
         return TDM_OK;
     }
     snprintf(choice->reason, sizeof choice->reason,
-             "of %lld images of a probe, %s from scratch has %lld right, with few images to learn "
-             "from, and %s %lld",
+             "a probe trained both on a part of the images: of %lld others %s from scratch has "
+             "%lld right, and %s %lld",
              (long long)found.n, choice->model, (long long)found.scratch, at_hand,
              (long long)found.pretrained);
     if (found.pretrained < found.scratch)

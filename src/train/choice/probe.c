@@ -129,6 +129,11 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     small.fraction = part;  /* also of a split that the source gives */
     small.train_fraction = TRAINED_PART;
     small.val_fraction = 1.0 - TRAINED_PART;
+    if (options->test_fraction > 0.0) { /* images of the test must not choose */
+        small.train_fraction = options->train_fraction;
+        small.val_fraction = options->val_fraction;
+        small.test_fraction = options->test_fraction;
+    }
     small.is_alone = true;
     send(&progress, TDM_EVENT_PHASE_BEGIN);
     const tdm_status status = train_both(small, model, weights, &progress, probe, err);

@@ -179,13 +179,15 @@ bool tdmi_rates_rest(const struct tdmi_rates *rates, const struct tdm_train_opti
                      int64_t steps_per_epoch)
 {
     const double total = tdmi_rates_total_epochs(options, steps_per_epoch);
-    struct tdmi_schedule_at at = {.epochs_total = total};
+    const double warmup = rates->warmup_epochs;
+    struct tdmi_schedule_at at = {
+        .epochs_done = warmup, .epochs_total = total, .warmup_epochs = warmup};
     if (strcmp(rates->schedule.schedule->name, "constant") == 0 ||
-        tdmi_schedule_follows_loss(&rates->schedule) || !(total > 0.0))
+        tdmi_schedule_follows_loss(&rates->schedule) || !(total > warmup))
         return false;
     const double first = tdmi_schedule_factor(&rates->schedule, at);
     for (int i = 1; i <= 16; i++) {
-        at.epochs_done = total * (i - 0.01) / 16.0;
+        at.epochs_done = warmup + (total - warmup) * (i - 0.01) / 16.0;
         if (fabs(tdmi_schedule_factor(&rates->schedule, at) - first) > 0.0)
             return false;
     }

@@ -276,7 +276,11 @@ static tdm_status evaluate_all(struct evaluation *it, const struct tdm_evaluate_
     for (int64_t i = 0; tdmi_loader_skip_at(loader, i, &skip); i++)
         tdm_log(TDM_LOG_WARNING, "skipped: %s", skip.text);
     if (status == TDM_OK && it->outcomes.n == 0)
-        return TDM_FAIL(err, TDM_E_INPUT, "0 of %lld images could be read", (long long)it->n_items);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "none of the %lld images was evaluated: they cannot be read, or are of classes "
+            "that the model lacks",
+            (long long)it->n_items);
     return status;
 }
 

@@ -86,36 +86,40 @@ double tdm_balanced_distinct(const struct tdm_metrics *metrics)
     double sum = 0.0;
     int n = 0;
     for (int c = 0; c < metrics->n_classes; c++)
-        if (metrics->per_class[c].n > 0) {
+        if (metrics->per_class[c].n_distinct > 0) {
             sum += recall_distinct(&metrics->per_class[c]);
             n++;
         }
     return n > 0 ? sum / n : 0.0;
 }
 
-/* The interval lies around the mean recall of distinct images. */
+/* The interval lies around the mean recall of distinct images. A class may have none: copies of
+ * images that are counted in another. */
 static void balance(struct tdm_metrics *metrics)
 {
     double sum = 0.0, below = 0.0, above = 0.0;
-    int n = 0;
+    int n = 0, n_distinct = 0;
     for (int c = 0; c < metrics->n_classes; c++) {
         const struct tdm_class_score *class = &metrics->per_class[c];
         if (class->n == 0)
             continue;
+        sum += (double)class->correct / (double)class->n;
+        n++;
+        if (class->n_distinct == 0)
+            continue;
         const double recall = recall_distinct(class);
         const tdm_interval interval = tdm_wilson(class->correct_distinct, class->n_distinct);
-        sum += (double)class->correct / (double)class->n;
         below += (recall - interval.low) * (recall - interval.low);
         above += (interval.high - recall) * (interval.high - recall);
-        n++;
+        n_distinct++;
     }
     metrics->balanced = (tdm_interval){0.0, 1.0};
-    if (n == 0)
+    if (n_distinct == 0)
         return;
     metrics->balanced_accuracy = sum / n;
     const double distinct = tdm_balanced_distinct(metrics);
-    metrics->balanced.low = fmax(0.0, distinct - sqrt(below) / n);
-    metrics->balanced.high = fmin(1.0, distinct + sqrt(above) / n);
+    metrics->balanced.low = fmax(0.0, distinct - sqrt(below) / n_distinct);
+    metrics->balanced.high = fmin(1.0, distinct + sqrt(above) / n_distinct);
 }
 
 static tdm_status pair_up(const tdmi_outcomes *outcomes, struct tdm_metrics *metrics,
@@ -168,12 +172,15 @@ void tdm_metrics_release(struct tdm_metrics *metrics)
 
 /* ---- the worst classes and confusions -------------------------------------------------------- */
 
-/* Order: lower accuracy first, then more images, then the order of the classes. */
+/* Order: lower accuracy of distinct images first, then more of them, then the order of the classes;
+ * classes without any are last. */
 static bool class_is_worse(const struct tdm_class_score *a, const struct tdm_class_score *b)
 {
-    const double left = (double)a->correct * (double)b->n,
-                 right = (double)b->correct * (double)a->n;
-    return left != right ? left < right : a->n > b->n;
+    if (a->n_distinct == 0 || b->n_distinct == 0)
+        return a->n_distinct > b->n_distinct;
+    const double left = (double)a->correct_distinct * (double)b->n_distinct,
+                 right = (double)b->correct_distinct * (double)a->n_distinct;
+    return left != right ? left < right : a->n_distinct > b->n_distinct;
 }
 
 int tdm_metrics_worst_classes(const struct tdm_metrics *metrics, int most, int *classes)

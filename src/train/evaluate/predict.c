@@ -113,7 +113,7 @@ static tdm_status list_paths(struct prediction *it, const char *const *paths, si
         n_folders += tdmi_storage_kind(paths[i]) == TDMI_FILE_FOLDER;
     for (size_t i = 0; i < n_paths; i++) {
         tdm_error problem = {0};
-        tdm_status status = add_path(it, paths[i], n_folders == 1, &problem);
+        tdm_status status = add_path(it, paths[i], n_folders == 1 && n_paths == 1, &problem);
         if (status == TDM_E_INPUT)
             status = add_missing(it, paths[i], &problem, &problem);
         if (status != TDM_OK && err)

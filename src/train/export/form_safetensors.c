@@ -149,7 +149,7 @@ static bool is_torchvisions(struct tdmi_export *export)
         b = next_of(theirs, b + 1);
     }
     bool is_whole = a == ours->n_nodes || b == theirs->n_nodes;
-    if (!is_whole)
+    if (!is_whole && !*export->result->note)
         note_difference(export, &ours->nodes[a], &theirs->nodes[b]);
     tdmi_graph_free(theirs);
     return is_whole || (ours->head > 0 && a >= ours->head);

@@ -7,14 +7,16 @@
 
 #include <string.h>
 
-static tdm_status check_precision(const struct tdmi_train_config *config,
-                                  const struct tdmi_backend *backend, int n_ranks, tdm_error *err)
+static tdm_status check_backend(const struct tdmi_train_config *config,
+                                const struct tdmi_backend *backend, int n_ranks, tdm_error *err)
 {
     if (!tdmi_backend_stores(backend, config->storage))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --precision %s: on --device %s everything is computed and stored "
                         "as f32; auto and f32 are accepted",
                         config->options.precision, config->options.device);
+    if (config->shares_statistics)
+        TDMI_TRY(tdmi_step_check_sharing(backend, err));
     /* A run of several ranks may be resumed by one. */
     if (config->options.fast && backend->device.is_host && n_ranks == 1 && !config->options.resume)
         return TDM_FAIL(
@@ -94,7 +96,7 @@ tdm_status tdmi_compute_open(const struct tdmi_train_config *config, struct tdmi
     TDM_TRY(tdmi_pool_new(compute->placement.threads, &compute->placement, &compute->pool, err),
             err, "starting threads");
     tdmi_comm_may_spin(compute->comm, tdmi_pool_may_spin(compute->pool));
-    TDM_TRY(check_precision(config, backend, tdmi_comm_world(compute->comm), err), err,
+    TDM_TRY(check_backend(config, backend, tdmi_comm_world(compute->comm), err), err,
             "choosing how to compute");
     TDM_TRY(open_trace(compute, options->trace, err), err, "option --trace");
     return TDM_WRAP(err, open_decoder(config, compute, err), "choosing the decoder");

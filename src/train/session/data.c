@@ -1,4 +1,5 @@
 /* The source of a training and its split into training, validation and test images. */
+#include "base/bytes.h"
 #include "base/hash/hash.h"
 #include "base/scope.h"
 #include "base/text/text.h"
@@ -353,6 +354,24 @@ tdm_status tdmi_data_check_batch(const struct tdmi_train_config *config,
             return TDM_FAIL(err, TDM_E_INPUT, "an image cannot be used, and --strict is on: %s",
                             batch->problems[p]);
     return TDM_OK;
+}
+
+const char *tdmi_data_labels(const struct tdmi_train_data *data, char text[17])
+{
+    const tdmi_split *split = &data->split;
+    const int64_t *const items[] = {split->train, split->val, split->test};
+    const int64_t n[] = {split->n_train, split->n_val, split->n_test};
+    uint64_t sum = 0;
+    for (int part = 0; part < 3; part++)
+        for (int64_t i = 0; i < n[part]; i++) {
+            uint8_t bytes[12];
+            tdmi_write_little(bytes, data->contents.hashes[items[part][i]], 8);
+            tdmi_write_little(bytes + 8,
+                              (uint64_t)tdmi_source_item(data->source, items[part][i]).label, 4);
+            sum += tdmi_xxh64_of(bytes, sizeof bytes, 0);
+        }
+    snprintf(text, 17, "%016llx", (unsigned long long)sum);
+    return text;
 }
 
 struct tdmi_loader_cache tdmi_data_cache(const struct tdmi_session *session)

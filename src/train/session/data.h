@@ -42,6 +42,8 @@ void tdmi_data_close(struct tdmi_train_data *data);
 void tdmi_data_close_feeds(struct tdmi_train_data *data);
 /* Adds the time that the training feed was waited for to the record, before it is closed. */
 void tdmi_data_clock_feed(struct tdmi_session *session);
+/* A hash of which image has which class, as text; the order of images does not matter. */
+const char *tdmi_data_labels(const struct tdmi_train_data *data, char text[17]);
 /* The cache of images, for loaders: --cache, --cache-dir. */
 struct tdmi_loader_cache tdmi_data_cache(const struct tdmi_session *session);
 /* Names the images that a feed skipped; NULL: none. Shared: all ranks call this, and rank 0 names

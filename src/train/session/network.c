@@ -82,6 +82,32 @@ static bool same_hashes(const uint64_t *a, int64_t n_a, const uint64_t *b, int64
     return n_a == n_b && (n_a == 0 || memcmp(a, b, sizeof *a * (size_t)n_a) == 0);
 }
 
+/* Images that keep their contents may have got another class, or a class another name and number.
+ */
+static tdm_status check_classes(const struct tdmi_session *session,
+                                const struct tdmi_model_file *stored, tdm_error *err)
+{
+    const struct tdmi_model_file *host = &session->network.host;
+    const char *source = session->config.options.source;
+    const char *recorded = tdmi_record_string(&session->record, "labels");
+    char labels[17];
+    for (int c = 0; c < host->n_classes && c < stored->n_classes; c++)
+        if (strcmp(host->classes[c], stored->classes[c]) != 0)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "class %d of %s is '%s', and of the run '%s'; use the same classes, or "
+                            "start a new run",
+                            c, source, host->classes[c], stored->classes[c]);
+    if (host->n_classes != stored->n_classes)
+        return TDM_FAIL(err, TDM_E_INPUT, "%s has %d classes, and the run %d", source,
+                        host->n_classes, stored->n_classes);
+    if (*recorded && strcmp(recorded, tdmi_data_labels(&session->data, labels)) != 0)
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "images in %s have another class than when the run was started; put them "
+                        "back, or start a new run",
+                        source);
+    return TDM_OK;
+}
+
 static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_file *stored,
                         tdm_error *err)
 {
@@ -101,6 +127,7 @@ static tdm_status adopt(struct tdmi_session *session, const struct tdmi_model_fi
             session->config.options.source, (long long)host->n_train_hashes,
             (long long)host->n_val_hashes, (long long)stored->n_train_hashes,
             (long long)stored->n_val_hashes);
+    TDMI_TRY(check_classes(session, stored, err));
     const bool is_another = /* NULL: take_network took it over */
         stored->graph && (stored->graph->param_values != graph->param_values ||
                           stored->graph->state_values != graph->state_values);

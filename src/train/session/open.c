@@ -349,7 +349,8 @@ static const struct {
     {tdmi_features_open, false}, /* after it: they depend on the group size */
     {choose_batch_again, false}, /* where the cache turned out to be unavailable */
     {tdmi_session_weigh_classes, false},
-    {tdmi_ranks_plan_memory, true},     /* refused here where memory is short */
+    {tdmi_ranks_plan_memory, true}, /* refused here where memory is short */
+    {tdmi_session_fill_averages, false},
     {tdmi_session_restore_norms, true}, /* statistics of folded batch norms */
     {tdmi_session_open_trainer, true},  /* step, evaluators, optimizer */
     {tdmi_ranks_compare_networks, true},

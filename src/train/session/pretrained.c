@@ -32,19 +32,19 @@ static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
     struct tdmi_pretrained *pretrained = &session->pretrained;
     const char *name = session->config.options.weights;
     const struct tdm_weights_known *known = NULL;
+    tdm_error why = {0};
     char path[1024];
     bool is_here = false;
-    if (tdmi_catalogue_find(name, &known, NULL) != TDM_OK)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "there is neither a file %s nor are published weights called so (tandem "
-                        "weights list shows them)",
-                        name);
+    if (tdmi_catalogue_find(name, &known, &why) != TDM_OK)
+        return TDM_FAIL(err, TDM_E_INPUT, "'%s' is no file, and %s", name,
+                        tdm_error_sentence(&why, 0));
     TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s", name);
     if (!is_here)
-        return TDM_FAIL(err, TDM_E_INPUT,
-                        "the weights %s are not at hand: tandem weights fetch %s brings them "
-                        "(%.0f MB, %s/%s), or put that file at %s",
-                        name, name, known->megabytes, known->folder, known->file, path);
+        return TDM_FAIL(
+            err, TDM_E_INPUT,
+            "the weights %s are not on this machine: --fetch or tandem weights fetch %s "
+            "brings them (%.0f MB, %s/%s), or put that file at %s",
+            name, name, known->megabytes, known->folder, known->file, path);
     pretrained->published = known;
     pretrained->path = tdmi_arena_copy(&session->arena, path);
     if (!pretrained->network)
@@ -72,10 +72,12 @@ tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err)
     char path[1024];
     bool is_here = false;
     *name = NULL;
-    for (int i = 0; !*name && (known = tdm_weights_known_at(i)) != NULL; i++) {
+    for (int i = 0; (known = tdm_weights_known_at(i)) != NULL; i++) {
+        const bool is_usual = strcmp(known->name, TDMI_PRETRAINED_TO_FETCH) == 0;
         TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s",
                 known->name);
-        *name = is_here ? known->name : NULL;
+        if (is_here && (is_usual || !*name))
+            *name = known->name;
     }
     return TDM_OK;
 }
@@ -415,19 +417,20 @@ static void report_from_scratch(const struct tdmi_session *session)
                      misses_weights ? "no pretrained weights are at hand, so " : "", name, how);
 }
 
-/* Validation images that trained the weights make the accuracy optimistic. */
-static void report_known_pictures(const struct tdmi_session *session)
+/* Images that trained the weights make the accuracy of the part that they are in optimistic. */
+static void report_known_pictures(const struct tdmi_session *session, const char *part,
+                                  const uint64_t *hashes, int64_t n)
 {
     int64_t n_known = 0;
-    for (int64_t i = 0; i < session->data.split.n_val; i++)
-        n_known += tdmi_hashes_have(session->pretrained.hashes, session->pretrained.n_hashes,
-                                    session->data.val_hashes[i]);
+    for (int64_t i = 0; i < n; i++)
+        n_known +=
+            tdmi_hashes_have(session->pretrained.hashes, session->pretrained.n_hashes, hashes[i]);
     if (n_known > 0)
         tdmi_record_note(&session->record,
-                         "%lld of the %lld validation images trained the weights that this run "
+                         "%lld of the %lld %s images trained the weights that this run "
                          "starts with: the accuracy on them is no measure for new images (the same "
                          "--split and --seed as then keep them apart)",
-                         (long long)n_known, (long long)session->data.split.n_val);
+                         (long long)n_known, (long long)n, part);
 }
 
 void tdmi_pretrained_report(struct tdmi_session *session)
@@ -443,7 +446,11 @@ void tdmi_pretrained_report(struct tdmi_session *session)
                          session->network.definition.name,
                          base->has_new_head ? "all but the head" : "the weights",
                          base->lineage.file, base->has_new_head ? "" : ", the last layer included");
-    report_known_pictures(session);
+    report_known_pictures(session, "validation", session->data.val_hashes,
+                          session->data.split.n_val);
+    if (session->data.has_test)
+        report_known_pictures(session, "test", session->data.test_hashes,
+                              session->data.split.n_test);
 }
 
 void tdmi_pretrained_raise_momentum(const struct tdmi_session *session)

@@ -22,10 +22,10 @@ struct tdmi_pretrained {
     int64_t n_hashes;
 };
 
-/* The published weights that advice and notes name. */
+/* The published weights that are fetched, and used before others that are here too. */
 #define TDMI_PRETRAINED_TO_FETCH "mobilenetv2-notop"
 
-/* The first published weights, by preference, whose file is on this machine; else NULL. */
+/* Published weights whose file is on this machine: the usual ones, else the first; NULL: none. */
 tdm_status tdmi_pretrained_name_at_hand(const char **name, tdm_error *err) TDM_MUST_USE;
 /* Which file --weights means, and of which network it is where --model does not say; without both,
  * what the resumed run was started with, else is_open is set. */

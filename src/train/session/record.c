@@ -143,6 +143,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     const struct tdmi_train_data *data = &session->data;
     const struct tdmi_train_network *network = &session->network;
     const struct tdmi_run_record *record = &session->record;
+    char labels[17];
     TDMI_AT_END(tdmi_text_release) tdmi_text augment = {0};
     tdmi_augment_write(&config->augment, &augment);
     TDM_TRY(tdmi_text_status(&augment, err), err, "beginning the record");
@@ -161,6 +162,7 @@ tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err)
     tdm_json_integer(writer, "test", data->has_test ? data->split.n_test : 0);
     tdm_json_integer(writer, "copies", data->split.n_copies);
     tdm_json_integer(writer, "torn", data->split.n_torn);
+    tdm_json_string(writer, "labels", tdmi_data_labels(data, labels));
     tdm_json_string(writer, "order", data->order.kind == TDMI_ORDER_GROUPED ? "grouped" : "full");
     tdm_json_string(writer, "decoder", tdmi_compute_decoder_name(&session->compute));
     tdm_json_integer(writer, "unreadable", data->contents.n_unreadable);

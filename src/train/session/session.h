@@ -77,7 +77,9 @@ tdm_status tdmi_session_restore_norms(struct tdmi_session *session, tdm_error *e
 tdm_status tdmi_session_open_trainer(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Order, self-test image, cached features, and the feeds. input.c */
 tdm_status tdmi_session_open_input(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
-/* Averages of weights, --ema. trainer.c */
+/* Averages of weights, --ema: their first values, before norms are restored; then the update that
+ * makes them. trainer.c */
+tdm_status tdmi_session_fill_averages(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_session_open_average(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;
 /* Records what the run starts with; not saved yet. record.c */
 tdm_status tdmi_session_record(struct tdmi_session *session, tdm_error *err) TDM_MUST_USE;

@@ -10,6 +10,8 @@
 #include "train/evaluate/score.h"
 #include "train/session/session.h"
 
+#include <math.h>
+
 /* Replaces the newest weights by the best ones. */
 static tdm_status load_best(struct tdmi_session *session, tdm_error *err)
 {
@@ -82,6 +84,15 @@ static void keep_before(const struct tdmi_run_record *record, tdm_score before, 
             (struct tdm_test_before){best_before, before};
 }
 
+/* An epoch that a limit had cut short may become the best twice, with other weights. */
+static bool is_same_best(const tdm_json_value *recorded, const struct tdm_train_result *result)
+{
+    const tdm_score val = tdmi_score_from_json(tdm_json_member(recorded, "val"));
+    return (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0) ==
+               result->best_epoch &&
+           val.correct == result->val.correct && !(fabs(val.loss - result->val.loss) > 0.0);
+}
+
 tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
                              tdm_error *err)
 {
@@ -91,7 +102,7 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *feed = NULL;
     tdmi_record_recall_tests(&session->record, result);
-    if (before.n > 0 && best_before == result->best_epoch) {
+    if (before.n > 0 && is_same_best(recorded, result)) {
         result->test = before;
         return TDM_OK;
     }

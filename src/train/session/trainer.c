@@ -256,13 +256,16 @@ static tdm_status fill_averages(struct tdmi_session *session, tdm_error *err)
     return TDM_OK;
 }
 
+tdm_status tdmi_session_fill_averages(struct tdmi_session *session, tdm_error *err)
+{
+    return session->config.options.ema > 0.0 ? fill_averages(session, err) : TDM_OK;
+}
+
 tdm_status tdmi_session_open_average(struct tdmi_session *session, tdm_error *err)
 {
     const struct tdmi_train_network *network = &session->network;
-    if (!(session->config.options.ema > 0.0))
-        return TDM_OK;
-    if (!network->mean_params)
-        TDMI_TRY(fill_averages(session, err));
-    tdmi_update_average(session->trainer.update, network->mean_params, network->mean_states);
+    (void)err;
+    if (session->config.options.ema > 0.0)
+        tdmi_update_average(session->trainer.update, network->mean_params, network->mean_states);
     return TDM_OK;
 }

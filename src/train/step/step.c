@@ -59,6 +59,16 @@ static tdm_status reserve_mixers(tdmi_step *step, tdm_error *err)
     return TDM_OK;
 }
 
+tdm_status tdmi_step_check_sharing(const struct tdmi_backend *backend, tdm_error *err)
+{
+    if (backend->device.is_host)
+        return TDM_OK;
+    return TDM_FAIL(err, TDM_E_ABSENT,
+                    "sharing batch norm statistics over a batch (--bn batch) is not available "
+                    "on the backend %s; --bn shard is accepted",
+                    backend->name);
+}
+
 /* Rows for the widest batch norm. */
 static tdm_status reserve_exchange(tdmi_step *step, const struct tdmi_step_options *options,
                                    tdm_error *err)
@@ -70,11 +80,7 @@ static tdm_status reserve_exchange(tdmi_step *step, const struct tdmi_step_optio
     for (int i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i].kind == TDMI_OP_BATCH_NORM && graph->nodes[i].out.c > widest)
             widest = graph->nodes[i].out.c;
-    if (!step->plan->backend->device.is_host)
-        return TDM_FAIL(err, TDM_E_ABSENT,
-                        "sharing batch norm statistics over a batch (--bn batch) is not available "
-                        "on the backend %s; --bn shard is accepted",
-                        step->plan->backend->name);
+    TDMI_TRY(tdmi_step_check_sharing(step->plan->backend, err));
     if (step->comm)
         TDMI_TRY(TDMI_NEW(step->counts, tdmi_comm_world(step->comm), err));
     return TDMI_NEW(step->exchange, 2 * (size_t)n_groups * (size_t)widest, err);

@@ -59,6 +59,8 @@ struct tdmi_step_needs {
 struct tdmi_step_needs tdmi_step_needs(const tdmi_plan *plan,
                                        const struct tdmi_step_options *options, int n_threads);
 
+/* TDM_E_ABSENT: a step of this backend shares no statistics over a batch (whole_batch). */
+tdm_status tdmi_step_check_sharing(const struct tdmi_backend *backend, tdm_error *err) TDM_MUST_USE;
 /* plan is for training; its max_images is the group size. All memory is reserved here. The first
  * step packs the weights of frozen nodes, which must not change after it. */
 tdm_status tdmi_step_open(const tdmi_plan *plan, tdmi_device *device, tdmi_pool *pool,

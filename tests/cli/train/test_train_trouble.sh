@@ -70,11 +70,20 @@ expect_stderr_matches 'are not those of the run \(now .*; use the same images, o
 restore
 expect_exit 0 "$TANDEM" train pictures -o one $options --resume
 same_as one pictures
+class=$(dirname "$first") other=$(find pictures -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
+mv "$class" pictures/zebra # the numbers of classes follow their names
+expect_exit 3 "$TANDEM" train pictures -o one $options --resume
+expect_stderr_matches "class 0 of pictures is '.*', and of the run '${class##*/}'; use the same classes"
+mv pictures/zebra "$class"
+mv "$first" "$other/moved.jpg"
+expect_exit 3 "$TANDEM" train pictures -o one $options --resume
+expect_stderr_matches 'images in pictures have another class than when the run was started; put them back, or start a new run$'
+restore
 
 between 3 all pictures 'rm -rf pictures'
 expect_stderr_matches 'all keeps its newest checkpoint'
 expect_exit 3 "$TANDEM" train pictures -o all $options --resume
-expect_stderr_matches "no such file or folder: 'pictures'$"
+expect_stderr_matches "no such file or folder: 'pictures'; expected a data set$"
 restore
 expect_exit 0 "$TANDEM" train pictures -o all $options --resume
 same_as all pictures

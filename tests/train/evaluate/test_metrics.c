@@ -101,7 +101,13 @@ TEST(copies_count_once_in_intervals_and_as_images_everywhere_else)
     assert_true(metrics.score.accuracy == 4.0 / 6.0);
     assert_true(metrics.score.low == of_three.low && metrics.score.high == of_three.high);
     assert_true(tdm_accuracy_distinct(&metrics.score) == 1.0 / 3.0);
-    assert_true(tdm_balanced_distinct(&metrics) == (0.5 + 0.0 + 0.0) / 3.0);
+    /* Class b has no image of its own: its only one is counted in d. */
+    assert_true(tdm_balanced_distinct(&metrics) == (0.5 + 0.0) / 2.0);
+    int worst[4];
+    assert_int_equal(tdm_metrics_worst_classes(&metrics, 4, worst), 3);
+    assert_int_equal(worst[0], 3);
+    assert_int_equal(worst[1], 0);
+    assert_int_equal(worst[2], 1);
     assert_true(metrics.balanced_accuracy == (3.0 / 4.0 + 1.0 + 0.0) / 3.0);
     static const int64_t n[] = {4, 1, 0, 1}, distinct[] = {2, 0, 0, 1}, right[] = {1, 0, 0, 0};
     for (int c = 0; c < 4; c++) {

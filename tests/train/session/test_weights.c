@@ -54,9 +54,20 @@ TEST_WITH(pictures_that_the_weights_know_are_counted, set_up, end_with_tree)
     struct tdm_train_result result = {.struct_bytes = sizeof result};
     struct heard heard = {""};
     struct tdm_train_options options = with_base(tree, &result);
+    const uint64_t seed = options.seed;
     options.seed = 77; /* another split */
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     assert_heard(&heard, "of the 6 validation images trained the weights", true);
+    /* The lowest keys validate, as they did: the next ones, which trained then, are the test now.
+     */
+    options.seed = seed;
+    options.run = below(tree, "tested");
+    options.train_fraction = 0.8;
+    options.test_fraction = 0.1;
+    heard.text[0] = '\0';
+    must_train(&options, (tdm_sink){&heard, hear}, &result);
+    assert_heard(&heard, "of the 6 test images trained the weights", true);
+    assert_heard(&heard, "validation images trained the weights", false);
 }
 
 TEST_WITH(other_classes_get_a_new_last_layer, set_up, end_with_tree)
@@ -120,7 +131,7 @@ TEST_WITH(missing_weights_name_the_command_that_fetches_them, set_up, end_with_t
     options.weights = "resnet18";
     fails_with(&options, TDM_E_INPUT, "tandem weights fetch resnet18");
     options.weights = "no-such.h5";
-    fails_with(&options, TDM_E_INPUT, "neither a file no-such.h5 nor");
+    fails_with(&options, TDM_E_INPUT, "'no-such.h5' is no file");
     options.weights = below(tree, "pictures/a/000.ppm");
     fails_with(&options, TDM_E_INPUT, "no form of weights");
     assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
