@@ -1,4 +1,5 @@
-/* Tokens are kept and compared as digests: equal length, and no byte of them is left in memory. */
+/* Tokens are kept and compared as digests: equal length, and nothing of them to be read in what is
+ * kept. */
 #include "serve/guard.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"
@@ -51,7 +52,7 @@ tdm_status tdmi_guard_read(struct tdmi_guard *guard, const char *path, tdm_error
     size_t length = 0;
     TDM_TRY(tdmi_file_read(path, token_file_bytes, &bytes, &length, err), err, "reading the token");
     tdm_status status = take(guard, bytes, strcspn(bytes, "\r\n"), path, err);
-    memset(bytes, 0, length);
+    explicit_bzero(bytes, length);
     tdmi_free(bytes);
     return status;
 }

@@ -1,4 +1,5 @@
 /* POST /predict: one picture as the body, or several as a form. Names are labels, never opened. */
+#include "base/clock.h"
 #include "image/facts.h"
 #include "serve/multipart.h"
 #include "serve/server.h"
@@ -95,6 +96,8 @@ static tdm_status count_pixels(struct tdmi_request *request, tdm_error *err)
     TDMI_TRY(TDMI_NEW(request->pixels, request->n_pictures, err));
     for (int i = 0; i < request->n_pictures; i++) {
         const struct tdm_picture *picture = &request->pictures[i];
+        if (tdmi_clock_ns() >= request->deadline_ns)
+            return TDM_FAIL(err, TDM_E_STOPPED, "the headers of its images took all of its time");
         if (tdmi_image_describe(picture->bytes, picture->length_bytes, "", &facts, NULL) ==
                 TDM_OK &&
             facts.height > 0 && facts.width <= most / facts.height)

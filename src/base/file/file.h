@@ -42,6 +42,10 @@ TDMI_POINTER_RELEASE(tdmi_atomic_file, tdmi_atomic_abort)
 /* open, write, commit in one. */
 tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes,
                            tdm_error *err) TDM_MUST_USE;
+/* The same where no file of that name is there, even if another process makes one at the same
+ * moment: then TDM_E_SYSTEM ("File exists"). */
+tdm_status tdmi_file_write_new(const char *path, const void *bytes, size_t length_bytes,
+                               tdm_error *err) TDM_MUST_USE;
 tdm_status tdmi_file_write_in_folder(const char *path, const void *bytes, size_t length_bytes,
                                      tdm_error *err) TDM_MUST_USE;
 

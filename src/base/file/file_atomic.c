@@ -203,7 +203,19 @@ tdm_status tdmi_atomic_rename(tdmi_atomic_file *file, const char *path, tdm_erro
     return TDM_FAIL(err, TDM_E_MEMORY, "cannot write %s: no memory", path);
 }
 
-tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)
+/* As rename, but EEXIST where there is a file of that name. */
+static int rename_new(const char *from, const char *to)
+{
+    const int status = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    if (status == 0 || (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP))
+        return status;
+    if (tdmi_file_kind_of(to) == TDMI_FILE_MISSING) /* as good as this file system allows */
+        return rename(from, to);
+    errno = EEXIST;
+    return -1;
+}
+
+static tdm_status commit(tdmi_atomic_file *file, bool is_new, tdm_error *err)
 {
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *own = file;
     if (own->is_broken)
@@ -214,11 +226,17 @@ tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)
     /* Network file systems report a full disk or quota as late as here. */
     const int is_closed = close(own->fd);
     own->fd = -1;
-    if ((is_closed != 0 && errno != EINTR) || rename(own->temporary, own->target) != 0)
+    if ((is_closed != 0 && errno != EINTR) ||
+        (is_new ? rename_new : rename)(own->temporary, own->target) != 0)
         return refused(own, errno, err);
     own->is_made = false;
     return TDM_WRAP(err, tdmi_folder_sync(own->folder, err),
                     "%s is written but may not outlive a power failure", own->target);
+}
+
+tdm_status tdmi_atomic_commit(tdmi_atomic_file *file, tdm_error *err)
+{
+    return commit(file, false, err);
 }
 
 void tdmi_atomic_abort(tdmi_atomic_file *file)
@@ -233,22 +251,28 @@ void tdmi_atomic_abort(tdmi_atomic_file *file)
     tdmi_free(file);
 }
 
-static tdm_status write_whole(const char *path, bool makes_folder, const void *bytes,
+static tdm_status write_whole(const char *path, bool makes_folder, bool is_new, const void *bytes,
                               size_t length_bytes, tdm_error *err)
 {
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *file = NULL;
     TDMI_TRY(open_atomic(path, makes_folder, &file, err));
     TDMI_TRY(tdmi_atomic_write(file, bytes, length_bytes, err));
-    return tdmi_atomic_commit(tdmi_take(&file), err);
+    return commit(tdmi_take(&file), is_new, err);
 }
 
 tdm_status tdmi_file_write(const char *path, const void *bytes, size_t length_bytes, tdm_error *err)
 {
-    return write_whole(path, true, bytes, length_bytes, err);
+    return write_whole(path, true, false, bytes, length_bytes, err);
 }
 
 tdm_status tdmi_file_write_in_folder(const char *path, const void *bytes, size_t length_bytes,
                                      tdm_error *err)
 {
-    return write_whole(path, false, bytes, length_bytes, err);
+    return write_whole(path, false, false, bytes, length_bytes, err);
+}
+
+tdm_status tdmi_file_write_new(const char *path, const void *bytes, size_t length_bytes,
+                               tdm_error *err)
+{
+    return write_whole(path, true, true, bytes, length_bytes, err);
 }

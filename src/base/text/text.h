@@ -44,6 +44,8 @@ size_t tdmi_utf8_write(uint32_t code, char bytes[4]);
 /* Numbers as text, whatever the locale. The shortest of 15, 16 and 17 digits that reads back to the
  * same double; "nan", "inf" and "-inf" too. Returns the length. */
 size_t tdmi_number_write(double value, char text[32]);
+/* "12.3 s", "3 min 05 s", "2 h 10 min". Returns text. */
+const char *tdmi_duration_write(double seconds, char text[32]);
 /* The whole of text as a number (strtod's forms); false when it is none or leaves anything over. A
  * number too large for a double reads as an infinity. */
 bool tdmi_number_read(const char *text, double *value);

@@ -80,3 +80,15 @@ bool tdmi_number_read(const char *text, double *value)
     leave_plain_locale(locale);
     return end != text && *end == '\0';
 }
+
+const char *tdmi_duration_write(double seconds, char text[32])
+{
+    const long whole = (long)seconds;
+    if (whole < 60)
+        snprintf(text, 32, "%.1f s", seconds);
+    else if (whole < 3600)
+        snprintf(text, 32, "%ld min %02ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
+    return text;
+}

@@ -272,7 +272,7 @@ static tdm_status write_first(const char *log, const tdmi_text *text, tdmi_arena
                         "'%s' is the log of another Delta table (%s); write to a new folder, or "
                         "remove that table first",
                         log, other != NULL ? other : FIRST_COMMIT " differs");
-    return is_equal ? TDM_OK : tdmi_file_write(path, text->bytes, text->length_bytes, err);
+    return is_equal ? TDM_OK : tdmi_file_write_new(path, text->bytes, text->length_bytes, err);
 }
 
 /* A writer of a later version has read the one before. */
@@ -281,9 +281,8 @@ static tdm_status write_later(const char *log, int64_t version, const tdmi_text 
 {
     const char *path = tdmi_arena_printf(arena, "%s/" COMMIT_FORMAT, log, version);
     TDMI_CHECK_MEMORY(path, err);
-    if (tdmi_file_kind_of(path) != TDMI_FILE_MISSING)
-        return TDM_FAIL(err, TDM_E_SYSTEM, "'%s' is there already: another process writes", path);
-    return tdmi_file_write(path, text->bytes, text->length_bytes, err);
+    return TDM_WRAP(err, tdmi_file_write_new(path, text->bytes, text->length_bytes, err),
+                    "adding version %lld, unless another process has", (long long)version);
 }
 
 static tdm_status write_commit(const char *folder, const struct tdmi_delta_commit *commit,

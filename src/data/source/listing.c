@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 enum { LARGEST_NUMBER = 255 };
@@ -35,24 +36,38 @@ bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names
     return false;
 }
 
+static int compare_with_entry(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct tdmi_place_entry *)entry)->name);
+}
+
+/* Is it compressed (.gz), and does the same file stand there uncompressed? */
+static bool is_beside_plain(const struct tdmi_place_entry *entries, size_t n, const char *name)
+{
+    char plain[256];
+    if (!tdmi_ends_with(name, ".gz"))
+        return false;
+    snprintf(plain, sizeof plain, "%.*s", (int)(strlen(name) - strlen(".gz")), name);
+    const struct tdmi_place_entry *found =
+        bsearch(plain, entries, n, sizeof *entries, compare_with_entry);
+    return found && found->kind == TDMI_FILE_REGULAR;
+}
+
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                                   const struct tdmi_file_names *names, tdm_error *err)
 {
     struct tdmi_place_entry *entries = NULL;
     size_t n = 0;
-    bool is_found = false;
     TDM_TRY(tdmi_storage_list(folder, false, &self->arena, &entries, &n, err), err,
             "cannot list the folder '%s'", folder);
-    for (int pass = 0; pass < 2 && !is_found; pass++)
-        for (size_t i = 0; i < n; i++) {
-            if (entries[i].kind != TDMI_FILE_REGULAR || !names->is_data(entries[i].name) ||
-                tdmi_ends_with(entries[i].name, ".gz") != (pass == 1))
-                continue;
-            is_found = true;
-            const char *path = tdmi_path_join(&self->arena, folder, entries[i].name);
-            TDMI_CHECK_MEMORY(path, err);
-            TDM_TRY(names->add(self, path, err), err, "cannot use the files of '%s'", folder);
-        }
+    for (size_t i = 0; i < n; i++) {
+        if (entries[i].kind != TDMI_FILE_REGULAR || !names->is_data(entries[i].name) ||
+            is_beside_plain(entries, n, entries[i].name))
+            continue;
+        const char *path = tdmi_path_join(&self->arena, folder, entries[i].name);
+        TDMI_CHECK_MEMORY(path, err);
+        TDM_TRY(names->add(self, path, err), err, "cannot use the files of '%s'", folder);
+    }
     for (size_t i = 0; i < n; i++)
         self->n_ignored +=
             entries[i].kind != TDMI_FILE_FOLDER && !tdmi_tree_is_hidden(entries[i].name) &&

@@ -49,8 +49,8 @@ struct tdmi_file_names {
 };
 /* Does the folder hold a data file? */
 bool tdmi_file_names_fit(const char *folder, const struct tdmi_file_names *names);
-/* Add the data files of a folder: the compressed ones (.gz) only where no plain one is there. Other
- * visible files, companions excepted, count as ignored. */
+/* Add the data files of a folder: a compressed one (.gz) only where it is not there uncompressed.
+ * Other visible files, companions excepted, count as ignored. */
 tdm_status tdmi_listing_add_files(struct tdmi_listing *self, const char *folder,
                                   const struct tdmi_file_names *names, tdm_error *err) TDM_MUST_USE;
 

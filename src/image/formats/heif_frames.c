@@ -61,6 +61,13 @@ static void note_size(struct tdmi_heif_frames *frames, const struct bits *bits, 
     frames->pixels = pixels > frames->pixels ? pixels : frames->pixels;
 }
 
+/* Parameter sets are read bit by bit; a step is about a unit. */
+static void pay_for_bits(struct tdmi_heif_frames *frames)
+{
+    enum { STEPS = 1024 };
+    frames->n_left -= STEPS;
+}
+
 /* ---- HEVC ------------------------------------------------------------------------------------ */
 
 /* profile_tier_level: the general one has 96 bits, and each sub-layer may have its own. */
@@ -88,6 +95,7 @@ static void look_at_unit(struct tdmi_heif_frames *frames, const uint8_t *bytes, 
     const uint64_t header = n_bytes < 2 ? 0 : tdmi_read_big(bytes, 2);
     if ((header >> 9 & 63) != PARAMETER_SET || (header >> 3 & 63) != 0)
         return;
+    pay_for_bits(frames);
     struct bits bits = {.at = bytes + 2, .end = bytes + n_bytes, .has_threes = true};
     (void)take(&bits, 4);
     const int n_sub_layers = (int)take(&bits, 3);
@@ -181,6 +189,7 @@ static void skip_points(struct bits *bits)
 
 static void look_at_sequence(struct tdmi_heif_frames *frames, const uint8_t *bytes, size_t n_bytes)
 {
+    pay_for_bits(frames);
     struct bits bits = {.at = bytes, .end = bytes + n_bytes};
     (void)take(&bits, 3 + 1);
     if (take(&bits, 1) != 0)

@@ -327,12 +327,13 @@ static void look_at_piece(void *self, const struct piece *piece)
     enum { PADDING_PIXELS = 1 << 20 };
     struct looking *it = self;
     struct coded coded = {0};
-    struct tdmi_heif_frames frames = {.n_left = it->file->n_steps};
+    struct tdmi_heif_frames frames = {0};
     if (piece->bytes == NULL) {
         it->layout->is_cut = true;
         return;
     }
     visit_properties(it->file, piece->item, take_coded, &coded);
+    frames.n_left = it->file->n_steps;
     const struct box *hevc = &coded.hevc, *av1 = &coded.av1;
     if (hevc->name != NULL) {
         tdmi_heif_frames_of_hevc_config(&frames, hevc->content, hevc->content_bytes);
@@ -435,7 +436,7 @@ tdm_status tdmi_heif_walk(const uint8_t *bytes, size_t length_bytes,
     visit_data(&file, look_at_piece, &(struct looking){&file, layout});
     take_largest(&layout->coded_pixels, layout->frame_pixels);
     take_largest(&layout->coded_pixels, largest_input(&file, file.primary, 0));
-    layout->is_tangled = layout->is_tangled || file.n_steps == 0;
+    layout->is_tangled = layout->is_tangled || file.n_steps <= 0;
     if (layout->width < 1 || layout->height < 1)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "it is %s: no primary image with a size lies in its %zu bytes",

@@ -207,8 +207,8 @@ tdm_status tdmi_storage_refuse(const char *path, enum tdmi_file_kind kind, const
         [TDMI_FILE_OTHER] = "neither a file nor a folder",
     };
     if (kind == TDMI_FILE_MISSING)
-        return TDM_FAIL(err, TDM_E_INPUT, "expected %s; no such file or folder: '%s'", expected,
-                        path);
+        return TDM_FAIL(err, TDM_E_INPUT, "no such file or folder: '%s'; expected %s", path,
+                        expected);
     if (kind == TDMI_FILE_FORBIDDEN)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' may not be looked at: it, or a folder above it, is closed to this "

@@ -200,8 +200,11 @@ static tdm_status open_part(struct fetch *fetch, char tag[256], tdm_error *err)
         tdmi_file_read(fetch->tag_file, 255, &text, &n, &unread) == TDM_OK)
         snprintf(tag, 256, "%s", (char *)text);
     /* The rest of an unnamed file, with no hash to compare the whole with, could be another's. */
-    if (!*tag && !*fetch->known->hash)
-        fetch->at = 0;
+    if (*tag || *fetch->known->hash)
+        return TDM_OK;
+    fetch->at = 0;
+    if (facts.st_size > 0 && ftruncate(fetch->fd, 0) != 0)
+        return TDM_FAIL(err, TDM_E_SYSTEM, "cannot write %s: %s", fetch->part, strerror(errno));
     return TDM_OK;
 }
 
@@ -271,6 +274,8 @@ static tdm_status download(struct fetch *fetch, struct tdm_weights_fetched *fetc
             "another place with --mirror",
             fetch->url, fetch->path);
     const tdm_status status = compare(fetch, fetch->part, fetched, err);
+    if (status != TDM_OK && status != TDM_E_INPUT)
+        return TDM_WRAP(err, status, "comparing what %s gave", fetch->url);
     if (status != TDM_OK)
         (void)unlink(fetch->part);
     else if (rename(fetch->part, fetch->path) != 0)

@@ -218,6 +218,14 @@ static enum tdmi_transfer_end end_of(struct run *run, int code, const char *erro
         (void)TDM_FAIL(run->err, TDM_E_STOPPED, "stopped on request");
         return TDMI_TRANSFER_ENDED;
     }
+    /* libcurl's success where a server has no bytes after those that are here: 416, or 200 of as
+     * many.
+     */
+    if (code == CODE_OK && !run->has_begun && run->transfer->from > 0) {
+        (void)TDM_FAIL(run->err, TDM_E_SYSTEM, "the server sends nothing from byte %lld on",
+                       (long long)run->transfer->from);
+        return TDMI_TRANSFER_REFUSED;
+    }
     if (code == CODE_OK) {
         run->status = begin(run); /* of an empty file */
         return run->status == TDM_OK ? TDMI_TRANSFER_DONE : TDMI_TRANSFER_ENDED;

@@ -19,7 +19,8 @@ struct chunking {
     uint32_t single_skips;
     int64_t extent[TDMI_HDF5_RANK], grid[TDMI_HDF5_RANK]; /* of a chunk, and chunks along an axis */
     uint64_t n_chunks;
-    size_t chunk_bytes; /* unpacked, full at the edges too */
+    size_t chunk_bytes;   /* unpacked, full at the edges too */
+    bool has_plain_edges; /* chunks that reach past the dataset are not filtered */
 };
 
 struct reading {
@@ -179,7 +180,7 @@ static tdm_status read_index(tdmi_hdf5 *file, const struct tdmi_hdf5_values *val
 
 /* ---- the dataset ------------------------------------------------------------------------- */
 
-enum { SINGLE_IS_FILTERED = 2 };
+enum { EDGES_ARE_NOT_FILTERED = 1, SINGLE_IS_FILTERED = 2 };
 
 /* Version 3: rank + 1, address, extents of 4 bytes. Version 4: flags, rank + 1, bytes of an extent,
  * extents, kind of index, what that index says, address. The last extent is the bytes of an item.
@@ -221,6 +222,7 @@ static tdm_status read_chunking(const tdmi_hdf5 *file, struct tdmi_hdf5_cursor l
                                  "grow), which is not read",
                                  index);
         chunking->index = (enum chunk_index)index;
+        chunking->has_plain_edges = (flags & EDGES_ARE_NOT_FILTERED) != 0;
         if (index == INDEX_SINGLE && flags & SINGLE_IS_FILTERED) {
             chunking->single_bytes = tdmi_hdf5_next(&layout, 8);
             chunking->single_skips = (uint32_t)tdmi_hdf5_next(&layout, 4);
@@ -319,6 +321,10 @@ tdm_status tdmi_hdf5_read_chunked(tdmi_hdf5 *file, const tdmi_hdf5_object *objec
     TDMI_TRY(read_chunking(file, layout, version, values, &chunking, err));
     if (filters != NULL)
         TDMI_TRY(tdmi_hdf5_read_pipeline(file, filters, &pipeline, err));
+    if (pipeline.n > 0 && chunking.has_plain_edges)
+        return TDMI_HDF5_BAD(err, file,
+                             "a dataset's filters leave out the chunks at its edges, which is not "
+                             "read");
     /* Each chunk has its place in an index of 8 bytes or more, or its own bytes behind another. */
     if (chunking.n_chunks > file->n_bytes)
         return TDMI_HDF5_BAD(err, file, "a dataset has %zu chunks, and the file %zu bytes",

@@ -185,6 +185,19 @@ TEST(a_link_stays_a_link)
     folder_remove(&folder);
 }
 
+TEST(a_new_file_replaces_none)
+{
+    struct folder folder = folder_new();
+    const char *path = folder_path(&folder, "commit");
+    tdm_error err = {0};
+    assert_int_equal(tdmi_file_write_new(path, "first", 5, &err), TDM_OK);
+    assert_int_equal(tdmi_file_write_new(path, "second", 6, &err), TDM_E_SYSTEM);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "File exists"));
+    assert_content(path, "first");
+    assert_int_equal(count_entries(folder.path), 1);
+    folder_remove(&folder);
+}
+
 TEST(what_is_no_file_is_not_replaced)
 {
     struct folder folder = folder_new();

@@ -16,6 +16,7 @@ expect_exit 2 "$TANDEM" predict run --serve --logits
 expect_stderr_matches '\?logits=1'
 expect_exit 2 "$TANDEM" predict run shown/red1.ppm --body-limit 1M
 expect_stderr_matches '--body-limit is for a server: it requires --serve'
+expect_exit 0 env TANDEM_BODY_LIMIT=1M "$TANDEM" predict run shown/red1.ppm
 expect_exit 2 "$TANDEM" predict run --serve=here
 expect_stderr_matches "'here' is no address to listen at; PORT, ADDRESS:PORT"
 expect_exit 2 "$TANDEM" predict run --serve 0.0.0.0:0

@@ -24,6 +24,7 @@ static struct server {
     uint8_t bytes[FILE_BYTES];
     const char *tag; /* its ETag; NULL: none */
     int answer;      /* instead of the file: 404, 503; 0: the file */
+    int past;        /* answer to a request of what follows the end: 416, or 200 with the file */
     long claim;      /* announced as its length instead; 0: the truth */
     int n_cut;       /* so many answers end after cut_at bytes of the body */
     size_t cut_at;
@@ -51,6 +52,17 @@ static void answer(int to, const char *request)
     size_t n;
     if (only && (server.tag == NULL || strncmp(only + 10, server.tag, strlen(server.tag)) != 0))
         from = 0; /* another file than the one that was begun */
+    if (from == FILE_BYTES && server.past == 416) {
+        server.n_asked++;
+        n = (size_t)snprintf(head, sizeof head,
+                             "HTTP/1.1 416 No\r\nContent-Range: bytes */%d\r\nContent-Length: 0\r\n"
+                             "Connection: close\r\n\r\n",
+                             FILE_BYTES);
+        send_all(to, head, n);
+        return;
+    }
+    if (from == FILE_BYTES)
+        from = 0;
     if (server.tag)
         snprintf(tag, sizeof tag, "ETag: %s\r\n", server.tag);
     sscanf(request, "GET %199s", server.last_path);
@@ -145,7 +157,7 @@ static int fresh_home(void **state)
     err = (tdm_error){0};
     setenv("TANDEM_HOME", home.path, 1);
     server.tag = "\"one\"";
-    server.answer = server.n_cut = server.n_asked = 0;
+    server.answer = server.past = server.n_cut = server.n_asked = 0;
     server.n_sent = server.cut_at = 0;
     server.last_from = server.claim = 0;
     return 0;
@@ -229,6 +241,33 @@ AT_HOME(the_part_of_an_earlier_process_is_resumed)
     assert_fetch(unhashed, TDM_OK);
     assert_is_the_file();
     assert_int_equal(server.last_from, 1000);
+}
+
+/* Killed between the last byte and the new name: libcurl takes both answers for a success. */
+AT_HOME(a_part_with_all_bytes_is_fetched_once_more)
+{
+    leave_part(server.bytes, FILE_BYTES, "\"one\"");
+    server.past = 416;
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
+    assert_int_equal(server.n_asked, 2);
+}
+
+AT_HOME(a_part_with_all_bytes_is_fetched_once_more_from_a_server_without_ranges)
+{
+    leave_part(server.bytes, FILE_BYTES, "\"one\"");
+    server.past = 200;
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
+}
+
+AT_HOME(nothing_of_a_longer_part_that_is_not_trusted_is_left)
+{
+    static uint8_t longer[FILE_BYTES + 1000];
+    server.tag = NULL;
+    leave_part(longer, sizeof longer, NULL);
+    assert_fetch(unhashed, TDM_OK);
+    assert_is_the_file();
 }
 
 AT_HOME(a_busy_server_gets_more_requests_and_is_then_named)

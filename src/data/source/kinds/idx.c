@@ -94,7 +94,7 @@ static bool begins_like_idx(const char *path)
 {
     TDMI_AT_END(tdmi_records_close) struct tdmi_records records = {0};
     uint8_t head[4];
-    return tdmi_records_open(&records, path, NULL) == TDM_OK &&
+    return tdmi_records_open_beginning(&records, path, sizeof head, NULL) == TDM_OK &&
            tdmi_records_read(&records, 0, head, sizeof head, NULL) == TDM_OK && head[0] == 0 &&
            head[1] == 0 && head[2] >= 0x08 && head[2] <= 0x0e && head[3] >= 1 &&
            head[3] <= MAX_DIMENSIONS;
