@@ -27,7 +27,8 @@ struct tdm_train_options {
     const char *source;  /* class folders, an archive, a list, a table, IDX or CIFAR files */
     struct tdm_source_options how; /* … where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
-    const char *model;   /* a name of tdm_network_name; NULL: that of the weights, else convnet7 */
+    const char
+        *model; /* a name of tdm_network_name; NULL: that of the weights, else by the images */
     const char *weights; /* file, or published name (tandem/weights.h); NULL, "auto": without model,
                             published ones on this machine, else from scratch */
     const char *freeze;  /* "base", "none", a number of layers, or "auto" */
@@ -124,6 +125,8 @@ struct tdm_next {
     const char *step;   /* such as "cache"; "none" (docs/reference/json.md). Static storage */
     char evidence[400]; /* the figures, and an option or a command */
 };
+/* A step in words for people, such as "keep the features"; an unknown one as it is. */
+TDM_API const char *tdm_next_words(const char *step);
 
 /* An earlier test result, when another epoch was the best. */
 struct tdm_test_before {
@@ -188,18 +191,12 @@ TDM_API const char *tdm_augment_name(int index);
 
 /* Set all members but source, run, resume and trace to those recorded in a run folder, so that it
  * can be resumed. Their strings live in *words: free it with tdm_json_document_free after the last
- * use of options. A folder without a run changes nothing. TDM_E_INPUT: its record is damaged, or
+ * use of options. A folder without a run is looked for where options->checkpoint_to has its copies;
+ * without these nothing changes. TDM_E_INPUT: its record is damaged, or
  * names something that this build lacks. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;
-
-/* Copy the newest state of a run from where checkpoint_to had put it into the folder run, if that
- * holds nothing yet: for tdm_train_options_recorded. tdm_train does the same with resume. Nothing
- * happens in a rank other than 0, and where nothing was copied. TDM_E_INPUT: a file is damaged or
- * missing. */
-TDM_API tdm_status tdm_train_fetch(const char *checkpoint_to, const char *run,
-                                   tdm_error *err) TDM_MUST_USE;
 
 /* The published weights that would be worth fetching (tdm_weights_fetch) before tdm_train is called
  * with these options. NULL: none, because the options name a network or a file, resume a run, or

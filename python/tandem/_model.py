@@ -144,6 +144,8 @@ class Model:
     def predict(self, images: Union[Image, Iterable[Image]], *, top: int = 5) -> List[Prediction]:
         """Classify images; tandem.predict describes the arguments."""
         listed: List[Any] = [images] if _is_one(images) else list(images)  # type: ignore[arg-type]
+        if not listed:
+            return []
         is_path = [isinstance(image, (str, os.PathLike)) for image in listed]
         if any(is_path) and not all(is_path):
             raise UsageError("images are paths and images in memory; those of one kind are accepted")

@@ -96,7 +96,7 @@ def _fetch(source: Path, options: Any, mirror: Optional[str], sink: Any) -> None
     except Error as error:
         if error.code not in ("SYSTEM", "ABSENT"):
             raise
-        logger.warning("training goes without pretrained weights: %s", error)
+        logger.warning("pretrained weights cannot be downloaded, so training goes on without them: %s", error)
 
 
 @keywords(*c.TRAIN_HELP)
@@ -138,12 +138,12 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
         chosen = _Options()
         chosen.set(given)
         if resumed is not None:
-            if chosen.struct.checkpoint_to:
-                call(lib.tdm_train_fetch, chosen.struct.checkpoint_to, encode(resumed))
+            copies = chosen.struct.checkpoint_to
             chosen.reset()
+            chosen.struct.checkpoint_to = copies
             chosen.set_recorded(resumed)
             chosen.set(given)
-        if os.environ.get("TANDEM_FETCH") in ("1", "true") if fetch is None else fetch:
+        if os.environ.get("TANDEM_FETCH", "").lower() in ("1", "true", "yes", "on") if fetch is None else fetch:
             _fetch(source, chosen.struct, mirror, sink)
         result = sized(c.tdm_train_result)
         call(lib.tdm_train, chosen.struct, sink, ctypes.byref(result), reads=source)

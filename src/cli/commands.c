@@ -71,13 +71,13 @@ static const struct {
     {"fetch", "weights fetch NAME"},
     {"download", "weights fetch NAME"},
     {"inspect", "weights inspect FILE"},
-    {"convert", "weights convert FILE TO, or tandem export MODEL"},
+    {"convert", "weights convert FILE TO, or tandem export MODEL -o FILE"},
     {"summary", "model show NAME"},
     {"check", "audit SRC"},
     {"clean", "audit SRC"},
     {"stats", "audit SRC"},
-    {"resize", "prepare SRC"},
-    {"preprocess", "prepare SRC"},
+    {"resize", "prepare SRC -o OUT"},
+    {"preprocess", "prepare SRC -o OUT"},
     {"profile", "trace summary FILE"},
     {"env", "doctor"},
     {"checks", "doctor"},
@@ -121,10 +121,12 @@ tdm_status tdmi_verb_find(const struct tdmi_call *call, const struct tdmi_verb *
         name = call->arguments[0];
     for (; verbs->name && strcmp(verbs->name, name) != 0; verbs++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", verbs->name);
+        const char *before = used == 0 ? "" : verbs[1].name ? ", " : " or ";
+        snprintf(names + used, sizeof names - used, "%s%s", before, verbs->name);
     }
     if (!verbs->name)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s can: %s; found '%s'", command, names, name);
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem %s takes %s first; found '%s'", command, names,
+                        name);
     if (n < verbs->least || n > verbs->most)
         return TDM_FAIL(err, TDM_E_USAGE, "tandem %s %s takes %s; found %d argument%s", command,
                         name, verbs->takes, n - 1, n == 2 ? "" : "s");

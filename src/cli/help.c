@@ -158,11 +158,12 @@ static void print_examples(struct tdmi_output *out, const char *const *example, 
 
 static void print_usage(struct tdmi_output *out, const struct tdmi_command *command)
 {
-    tdmi_print(out, "\nUsage: tandem %s", command->name);
+    const bool is_before = command->arguments->is_command; /* which has options of its own */
+    tdmi_print(out, "\nUsage: tandem %s%s", command->name, is_before ? " [options] --" : "");
     for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++)
         tdmi_print(out, argument->is_optional ? " [%s%s]" : " %s%s", argument->name,
                    argument->is_many ? "…" : "");
-    tdmi_print(out, " [options]\n");
+    tdmi_print(out, is_before ? "\n" : " [options]\n");
 }
 
 /* Print the help of one command; without all, only the options that most people need. */

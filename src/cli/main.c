@@ -161,6 +161,23 @@ static tdm_status print_json(tdm_json_writer *json, struct tdmi_output *out, tdm
 
 /* ---- one run ---------------------------------------------------------------------------- */
 
+/* --quiet and --verbose: the stronger source counts, as for a single option. */
+static tdm_status choose_verbosity(struct tdmi_settings *settings, struct tdmi_globals *globals,
+                                   tdm_error *err)
+{
+    struct tdmi_setting *quiet = NULL, *verbose = NULL;
+    if (!globals->quiet || !globals->verbose)
+        return TDM_OK;
+    tdmi_settings_find(settings, "quiet", &quiet);
+    tdmi_settings_find(settings, "verbose", &verbose);
+    if (quiet->origin == verbose->origin)
+        return TDM_FAIL(err, TDM_E_USAGE,
+                        "found both --quiet and --verbose; one of them is accepted");
+    globals->quiet = quiet->origin > verbose->origin;
+    globals->verbose = !globals->quiet;
+    return TDM_OK;
+}
+
 /* Values read before an error are kept: the form of the message depends on them. So a wrong
  * argument is reported only after the environment was read. */
 static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *err)
@@ -188,10 +205,7 @@ static tdm_status gather(struct frame *frame, int argc, char **argv, tdm_error *
     TDMI_TRY(status);
     if (settings->command)
         TDMI_TRY(tdmi_settings_check_arguments(settings, err));
-    if (globals->quiet && globals->verbose)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "found both --quiet and --verbose; one of them is accepted");
-    return TDM_OK;
+    return choose_verbosity(settings, globals, err);
 }
 
 static void set_log(const struct frame *frame)

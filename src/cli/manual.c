@@ -175,14 +175,16 @@ static void print_command(struct tdmi_output *out, const struct tdmi_command *co
         command->defaults(values.bytes);
     snprintf(name, sizeof name, "tandem-%s", command->name);
     print_head(out, name, command->summary);
+    const bool is_before = command->arguments->is_command; /* which has options of its own */
     tdmi_print(out, " %s\n", command->name);
+    tdmi_print_raw(out, is_before ? "[\\fIoptions\\fR]\n\\-\\-\n" : "");
     for (const struct tdmi_argument *argument = command->arguments; argument->name; argument++) {
         tdmi_print_raw(out, argument->is_optional ? "[" : "");
         print_in(out, 'I', argument->name);
         tdmi_print_raw(out, argument->is_many ? " ..." : "");
         tdmi_print_raw(out, argument->is_optional ? "]\n" : "\n");
     }
-    tdmi_print_raw(out, "[\\fIoptions\\fR]\n");
+    tdmi_print_raw(out, is_before ? "" : "[\\fIoptions\\fR]\n");
     if (command->description) {
         print_section(out, "DESCRIPTION");
         print_text(out, command->description);

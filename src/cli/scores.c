@@ -52,7 +52,8 @@ static void print_confusions(struct tdmi_output *out, const struct tdm_metrics *
     struct tdm_confusion worst[TDMI_SHOW_MOST];
     const int shown = tdm_metrics_worst_confusions(metrics, most, worst);
     if (shown > 0)
-        tdmi_print(out, "\n  most often mistaken\n");
+        tdmi_print(out, "\n  most often mistaken%s\n",
+                   metrics->score.n_distinct < metrics->score.n ? " (copies counted)" : "");
     for (int i = 0; i < shown; i++) {
         const struct tdm_class_score *class = &metrics->per_class[worst[i].label];
         tdmi_print(out, "  %7lld of %lld %s taken for %s\n", (long long)worst[i].n,

@@ -36,11 +36,21 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
     return NULL;
 }
 
-bool tdmi_settings_is_given(const struct tdmi_settings *settings, const char *name)
+static enum tdmi_origin origin_of(const struct tdmi_settings *settings, const char *name)
 {
     const struct tdmi_option *table = table_of(settings, TDMI_TABLE_OWN);
     const struct tdmi_option *row = tdmi_option_find(table, name);
-    return row && settings->of[TDMI_TABLE_OWN][row - table].origin != TDMI_FROM_DEFAULT;
+    return row ? settings->of[TDMI_TABLE_OWN][row - table].origin : TDMI_FROM_DEFAULT;
+}
+
+bool tdmi_settings_is_given(const struct tdmi_settings *settings, const char *name)
+{
+    return origin_of(settings, name) != TDMI_FROM_DEFAULT;
+}
+
+bool tdmi_settings_is_typed(const struct tdmi_settings *settings, const char *name)
+{
+    return origin_of(settings, name) == TDMI_FROM_COMMAND_LINE;
 }
 
 static tdm_status unknown_option(const struct tdmi_settings *settings, const char *typed,
@@ -209,7 +219,7 @@ static tdm_status one_argument_more(const struct tdmi_settings *settings, int ta
     const struct tdmi_command *command = settings->command;
     const char *found = settings->arguments[taken];
     char word[60], use[160], hint[200] = "";
-    const size_t length = strcspn(found, "="); /* a letter is an option's only behind a dash */
+    const size_t length = strcspn(found, "="); /* a letter is an option's only after a dash */
     if (found[length] == '=' && length < sizeof word) {
         snprintf(word, sizeof word, "%.*s", (int)length, found);
         if (tdmi_option_find(command->options, word))
@@ -252,7 +262,7 @@ tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings, t
     for (; argument->name; argument++) {
         /* The one that is given is often not the one that it is taken for. */
         if (given == taken && taken > 0 && !argument->is_optional)
-            return TDM_FAIL(err, TDM_E_USAGE, "tandem %s needs %s behind %s '%.100s': %s", name,
+            return TDM_FAIL(err, TDM_E_USAGE, "tandem %s needs %s after %s '%.100s': %s", name,
                             argument->name, argument[-1].name, settings->arguments[taken - 1],
                             argument->help);
         if (given == taken && !argument->is_optional)

@@ -54,6 +54,9 @@ const struct tdmi_option *tdmi_settings_find(struct tdmi_settings *settings, con
                                              struct tdmi_setting **setting);
 /* Has the command line, the environment or a config file set the command's option? */
 bool tdmi_settings_is_given(const struct tdmi_settings *settings, const char *name);
+/* Has the command line? A setting for every run may be of no use to this one; typed, it is a
+ * mistake. */
+bool tdmi_settings_is_typed(const struct tdmi_settings *settings, const char *name);
 /* Are there as many positional arguments as the command takes? */
 tdm_status tdmi_settings_check_arguments(const struct tdmi_settings *settings,
                                          tdm_error *err) TDM_MUST_USE;

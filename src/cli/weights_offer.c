@@ -85,8 +85,8 @@ static enum answer ask(const struct tdm_weights_known *wanted)
 {
     fprintf(stderr,
             "Pretrained weights are not on this machine. With them, most photos are classified "
-            "far better.\nDownload %s (%.1f MB, %s, %s), and weights that later trainings need? "
-            "[Y/n] ",
+            "far better.\nDownload %s now (%.1f MB, %s, %s)? The answer is remembered: yes also "
+            "allows downloads that later trainings need. [Y/n] ",
             wanted->name, wanted->megabytes, wanted->origin, wanted->licence);
     fflush(stderr);
     return read_answer();
@@ -117,7 +117,8 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
         return status;
     }
     tdm_error_line(&own, text, sizeof text);
-    tdm_log(TDM_LOG_WARNING, "training goes without pretrained weights: %s", text);
+    tdm_log(TDM_LOG_WARNING,
+            "pretrained weights cannot be downloaded, so training goes on without them: %s", text);
     return TDM_OK;
 }
 

@@ -37,17 +37,36 @@ struct proposal {
 
 typedef struct proposal rule(const struct tdmi_advice_facts *facts);
 
-static const char *const steps[] = {
-    "fix-data", "transfer", "cache",    "device",  "precision", "stop", "batch",  "rate", "stream",
-    "data",     "devices",  "machines", "augment", "unfreeze",  "base", "resume", "none",
+static const struct {
+    const char *name, *words;
+} steps[] = {
+    {"fix-data", "mend the images"},
+    {"transfer", "use pretrained weights"},
+    {"cache", "keep the features"},
+    {"rate", "lower the learning rate"},
+    {"stream", "prepare the images"},
+    {"resume", "train longer"},
+    {"stop", "stop earlier"},
+    {"data", "more images"},
+    {"augment", "vary the images"},
+    {"unfreeze", "train more layers"},
+    {"none", "nothing"},
 };
 
 const char *tdmi_advice_step(const char *name)
 {
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        if (strcmp(name, steps[i]) == 0)
-            return steps[i];
+        if (strcmp(name, steps[i].name) == 0)
+            return steps[i].name;
     return NULL;
+}
+
+const char *tdm_next_words(const char *step)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (strcmp(step, steps[i].name) == 0)
+            return steps[i].words;
+    return step;
 }
 
 static struct proposal propose(double at_stake, const char *step, const char *format, ...)

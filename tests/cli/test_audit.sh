@@ -104,7 +104,7 @@ cp "twice/$first/000000.ppm" "twice/$first/a-copy.ppm"
 cp "twice/$first/000001.ppm" "twice/$first/b-near.ppm"
 printf '\001' | dd of="twice/$first/b-near.ppm" bs=1 seek=100 conv=notrunc 2>/dev/null
 expect_exit 0 "$TANDEM" audit twice
-expect_stdout_matches '^  the same image twice in a class$'
+expect_stdout_matches '^  the same or a similar image twice in a class$'
 expect_stdout_matches "^  same  $first/000000\.ppm  =  $first/a-copy\.ppm$"
 expect_stdout_matches "^  near  $first/000001\.ppm  =  $first/b-near\.ppm$"
 expect_same 0 "$(grep -c 'two classes or splits' "$out")" "none of them is in two classes"
@@ -115,7 +115,7 @@ expect_exit 0 "$TANDEM" audit twice -o twice.jsonl --quiet
 expect_true "copies are not in the list of bad files" test -e twice.jsonl -a ! -s twice.jsonl
 mkdir loose && cp twice/"$first"/*.ppm loose/
 expect_exit 0 "$TANDEM" audit loose
-expect_stdout_matches '^  the same image twice$'
+expect_stdout_matches '^  the same or a similar image twice$'
 
 # A class without images ends train, so audit names it.
 cp -r counted gaps && cp "pictures/$second/000002.ppm" gaps/b/ && mkdir gaps/empty gaps/lost

@@ -38,7 +38,7 @@ expect_stdout_matches 'the loader reaches [0-9.]+ % of its ceiling'
 
 expect_exit 2 "$TANDEM" bench
 expect_exit 2 "$TANDEM" bench disk pictures
-expect_stderr_matches "tandem bench can: loader, compute, scaling, allreduce; found 'disk'"
+expect_stderr_matches "tandem bench takes loader, compute, scaling or allreduce first; found 'disk'"
 expect_exit 2 "$TANDEM" bench loader
 expect_stderr_matches 'takes SRC'
 expect_exit 2 "$TANDEM" bench loader pictures --size 0

@@ -42,6 +42,10 @@ expect_exit 2 "$TANDEM" doctor --measure=maybe
 expect_exit 2 "$TANDEM" doctor here
 expect_stderr_matches "^tandem: tandem doctor takes no arguments; found 'here'$"
 expect_exit 2 "$TANDEM" doctor --quiet --verbose --no-measure
+expect_exit 0 env TANDEM_QUIET=1 "$TANDEM" doctor --verbose --no-measure
+expect_stderr_matches '^tandem: debug: option measure = false'
+expect_exit 0 env TANDEM_VERBOSE=1 "$TANDEM" doctor --quiet --no-measure
+expect_same '' "$(cat "$err")" "the command line wins over the environment"
 expect_exit 0 "$TANDEM" doctor --time=2s --measure=false
 expect_exit 0 "$TANDEM" --quiet doctor --no-measure --time 1 --time 2
 expect_same '' "$(cat "$err")" "--quiet says nothing on standard error"

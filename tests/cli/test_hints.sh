@@ -148,7 +148,7 @@ expect_exit 2 "$TANDEM" export --model run1
 expect_stderr_matches "$hint export run1$"
 mkdir lenet5
 expect_exit 2 "$TANDEM" predict x --model lenet5
-expect_stderr_matches "needs FILE\|DIR behind MODEL 'x'"
+expect_stderr_matches "needs FILE\|DIR after MODEL 'x'"
 
 # ---- -o everywhere, and the names from before -------------------------------------------------
 expect_exit 0 "$TANDEM" synth -o painted --classes 2 --per-class 2 --size 32 --quiet

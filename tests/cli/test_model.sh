@@ -34,7 +34,7 @@ expect_exit 2 "$TANDEM" model show resnet19-cifar
 expect_stderr_matches "there is xception, mobilenetv2, mobilenetv2-WIDTH"
 expect_exit 2 "$TANDEM" model
 expect_exit 2 "$TANDEM" model draw lenet5
-expect_stderr_matches "tandem model can: show; found 'draw'"
+expect_stderr_matches "tandem model takes show first; found 'draw'"
 expect_exit 3 "$TANDEM" model show alexnet --size 20
 expect_stderr_matches 'larger --size'
 expect_exit 0 "$TANDEM" model show lenet5 --svg new/folder/network.svg --quiet

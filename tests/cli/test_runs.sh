@@ -23,7 +23,7 @@ expect_exit 0 "$TANDEM" runs list empty
 expect_stdout_is 'there is no run in empty'
 expect_exit 3 "$TANDEM" runs list nowhere
 expect_exit 2 "$TANDEM" runs lits
-expect_stderr_matches "can: list, show, compare; found 'lits'"
+expect_stderr_matches "takes list, show or compare first; found 'lits'"
 expect_exit 2 "$TANDEM" runs show
 expect_stderr_matches 'takes one RUN; found 0 arguments$'
 expect_exit 2 "$TANDEM" runs compare runs/a

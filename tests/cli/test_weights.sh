@@ -8,13 +8,14 @@ expect_stdout_matches 'xception-notop .*Keras, ImageNet .*MIT'
 expect_exit 0 "$TANDEM" weights list --json
 expect_json weights
 expect_exit 2 "$TANDEM" weights lsit
-expect_stderr_matches "can: list, fetch, inspect, convert; found 'lsit'"
+expect_stderr_matches "takes list, fetch, inspect or convert first; found 'lsit'"
 expect_exit 2 "$TANDEM" weights fetch
 expect_stderr_matches 'takes the NAME of published weights'
 expect_exit 2 "$TANDEM" weights fetch xceptoin
 expect_stderr_matches "did you mean 'xception'"
 expect_exit 2 "$TANDEM" weights list --mirror http://127.0.0.1:9/
 expect_stderr_matches 'mirror is for tandem weights fetch'
+expect_exit 0 env TANDEM_MIRROR=http://127.0.0.1:9/ "$TANDEM" weights list
 
 # A port that nobody listens on: named at once, with the place for the file. (No libcurl: named, too.)
 expect_exit 4 env no_proxy=127.0.0.1 "$TANDEM" weights fetch resnet18 --mirror http://127.0.0.1:9/

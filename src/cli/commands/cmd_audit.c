@@ -205,7 +205,8 @@ static void print_bad(struct tdmi_output *out, const struct tdm_audit *audit, in
     }
     const int64_t n = audit->bad + audit->counts[TDM_VERDICT_DAMAGED];
     if (n > shown)
-        tdmi_print(out, "  … and %lld more\n", (long long)(n - shown));
+        tdmi_print(out, "  … and %lld more (--show %lld lists them all)\n", (long long)(n - shown),
+                   (long long)n);
 }
 
 /* Pairs that would mislead training or validation; copies inside a class only take space. */
@@ -248,9 +249,11 @@ static void report_pairs(const struct tdmi_call *call, const struct tdm_audit *a
     }
     tdm_json_array_end(json);
     tdm_json_bool(json, "duplicates_complete", !audit->is_near_cut);
-    print_pairs(call->out, audit, true, "the same image in two classes or splits", show);
+    print_pairs(call->out, audit, true, "the same or a similar image in two classes or splits",
+                show);
     print_pairs(call->out, audit, false,
-                audit->n_classes > 0 ? "the same image twice in a class" : "the same image twice",
+                audit->n_classes > 0 ? "the same or a similar image twice in a class"
+                                     : "the same or a similar image twice",
                 show);
     if (audit->is_near_cut)
         tdmi_print(call->out, "  (so many images look alike that not all pairs were looked for)\n");

@@ -357,7 +357,7 @@ static tdm_status run_scaling(struct tdmi_call *call, tdm_error *err)
     options.has_frozen_base = strcmp(values->freeze, "base") == 0;
     options.batch = values->batch ? values->batch : options.batch;
     options.seconds = values->seconds > 0.0 ? values->seconds : 60.0;
-    if (values->threads)
+    if (tdmi_settings_is_typed(call->settings, "threads"))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --threads: bench scaling predicts 1 to 64 threads; leave it out");
     TDMI_TRY(tdm_bench_scaling(&options, 1e9 * values->bandwidth, &result, err));
@@ -397,10 +397,11 @@ static tdm_status run_allreduce(struct tdmi_call *call, tdm_error *err)
     const struct values *values = call->values;
     struct tdm_bench_allreduce result = {.struct_bytes = sizeof result};
     const double seconds = values->seconds > 0.0 ? values->seconds : 4.0;
-    if (values->batch || values->threads)
+    const bool has_batch = tdmi_settings_is_typed(call->settings, "batch");
+    if (has_batch || tdmi_settings_is_typed(call->settings, "threads"))
         return TDM_FAIL(err, TDM_E_USAGE,
                         "option --%s has no meaning for bench allreduce; leave it out",
-                        values->batch ? "batch" : "threads");
+                        has_batch ? "batch" : "threads");
     call->is_silent = tdm_train_rank() > 0;
     TDMI_TRY(tdm_bench_allreduce(values->bytes, seconds, &result, err));
     if (!call->is_silent)

@@ -136,5 +136,5 @@ static const char *const examples[] = {
 
 TDMI_COMMAND(evaluate, "measure the accuracy of a trained model",
              "Evaluates every image exactly once, with the preprocessing that the model was "
-             "trained with. Accuracies come with n and a 95 % Wilson interval. Of images that "
-             "include training images those that the model has not seen come first.");
+             "trained with. Accuracies come with n and a 95 % Wilson interval. If some of the "
+             "images trained the model, those that it has not seen are reported first.");

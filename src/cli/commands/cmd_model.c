@@ -111,7 +111,8 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
     struct tdm_network_options options = values->network;
     TDMI_AT_END(tdm_network_close_at) tdm_network *network = NULL;
     if (strcmp(call->arguments[0], "show") != 0)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem model can: show; found '%s'", call->arguments[0]);
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem model takes show first; found '%s'",
+                        call->arguments[0]);
     options.model = call->arguments[1];
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
     if (values->svg)

@@ -134,16 +134,11 @@ static tdm_status check_server(const struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-/* Refuse options of a server that were set; this is none. */
+/* Refuse options of a server on the command line; this is none. */
 static tdm_status refuse_server_options(const struct tdmi_call *call, tdm_error *err)
 {
-    struct values usual;
-    char found[240], expected[240];
-    defaults(&usual);
     for (const struct tdmi_option *row = call->settings->command->options; row->name; row++) {
-        tdmi_option_describe_value(row, call->values, found, sizeof found);
-        tdmi_option_describe_value(row, &usual, expected, sizeof expected);
-        if (strcmp(row->group, "Serve") == 0 && strcmp(found, expected) != 0)
+        if (strcmp(row->group, "Serve") == 0 && tdmi_settings_is_typed(call->settings, row->name))
             return TDM_FAIL(err, TDM_E_USAGE, "--%s is for a server: it requires --serve",
                             row->name);
     }
@@ -166,7 +161,7 @@ static tdm_status check(const struct tdmi_call *call, tdm_error *err)
                         "not both; found '%.100s'",
                         call->arguments[1]);
     if (!values->files_from && n == 1)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s behind MODEL '%.100s': %s",
+        return TDM_FAIL(err, TDM_E_USAGE, "tandem predict needs %s after MODEL '%.100s': %s",
                         arguments[1].name, call->arguments[0], arguments[1].help);
     for (int i = 1; i < n && n > 2; i++) {
         if (strcmp(call->arguments[i], "-") == 0)
@@ -321,5 +316,5 @@ static const char *const examples[] = {
 };
 
 TDMI_COMMAND(predict, "classify images with a trained model",
-             "Names and skips files that are no readable images; names missing paths and "
-             "exits with status 3.");
+             "Files that are not readable images are named and skipped. Missing paths are named, "
+             "and the exit status is 3.");

@@ -111,8 +111,10 @@ static void report(const struct tdmi_call *call, const struct tdm_prepare_option
                    result->added == 1 ? "image" : "images", (long long)result->removed,
                    options->folder, (long long)result->version - 1);
     if (result->quarantined > 0)
-        tdmi_print(out, "%lld quarantined; %s/_dataset.json lists them\n",
-                   (long long)result->quarantined, options->folder);
+        tdmi_print(
+            out, "%lld %s left out, not readable or listed by --quarantine: see %s/_dataset.json\n",
+            (long long)result->quarantined, result->quarantined == 1 ? "image" : "images",
+            options->folder);
     if (result->left_out > 0)
         tdmi_print(out, "%lld left out: copies of test images\n", (long long)result->left_out);
     if (result->sampled > 0)

@@ -65,7 +65,7 @@ static const struct tdmi_argument arguments[] = {
     {.name = "train",
      .help = "after --: the command that every rank runs, with its options",
      .is_command = true},
-    {.name = "…", .help = "its arguments", .is_optional = true, .is_many = true},
+    {.name = "ARGUMENT", .help = "its arguments", .is_optional = true, .is_many = true},
     {.name = NULL},
 };
 

@@ -3,9 +3,11 @@
  * another.
  */
 #include "cli/command.h"
+#include "base/text/text.h"
 #include "base/scope.h"
 #include "cli/scores.h"
 #include "tandem/runs.h"
+#include "tandem/train.h"
 #include "cli/watch.h"
 
 #include <math.h>
@@ -25,18 +27,6 @@ static void defaults(void *values)
 
 /* ---- one run ----------------------------------------------------------------------------- */
 
-static const char *format_duration(double seconds, char *text, size_t text_bytes)
-{
-    const long whole = (long)seconds;
-    if (whole < 60)
-        snprintf(text, text_bytes, "%.1f s", seconds);
-    else if (whole < 3600)
-        snprintf(text, text_bytes, "%ld min %02ld s", whole / 60, whole % 60);
-    else
-        snprintf(text, text_bytes, "%ld h %02ld min", whole / 3600, whole / 60 % 60);
-    return text;
-}
-
 static void write_runs(tdm_json_writer *json, const tdm_runs *runs, bool is_whole)
 {
     tdm_json_array_begin(json, "runs");
@@ -49,7 +39,7 @@ static void print_line(struct tdmi_output *out, const struct tdm_run *run, int w
 {
     char text[160], time[40];
     tdmi_print(out, "  %-*s  %-8s  %6d  %-16s  %12s", widest, run->path, run->state, run->epochs,
-               run->network, format_duration(run->seconds, time, sizeof time));
+               run->network, tdmi_duration_write(run->seconds, time));
     if (run->val.n > 0)
         tdmi_print(out, "  %s\n", tdmi_format_score(&run->val, text, sizeof text));
     else
@@ -85,7 +75,7 @@ static tdm_status list(struct tdmi_call *call, tdm_error *err)
 static void print_run(struct tdmi_call *call, const struct tdm_run *run)
 {
     const struct values *values = call->values;
-    char text[160];
+    char duration[32];
     struct tdmi_output *out = call->out;
     tdmi_print(out, "%s: %s, %d %s, best: ", run->path, run->state, run->epochs,
                run->epochs == 1 ? "epoch" : "epochs");
@@ -95,7 +85,7 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
         tdmi_print(out, "%d", run->best_epoch);
     else
         tdmi_print(out, "none");
-    tdmi_print(out, ", %s\n", format_duration(run->seconds, text, sizeof text));
+    tdmi_print(out, ", %s\n", tdmi_duration_write(run->seconds, duration));
     tdmi_print(out, "  network     %s\n  images      %s\n  started     %s\n", run->network,
                run->source, run->started);
     if (run->train.n > 0)
@@ -105,7 +95,8 @@ static void print_run(struct tdmi_call *call, const struct tdm_run *run)
     if (run->tests_before > 0)
         tdmi_print(out, "              tested %d times\n", run->tests_before + 1);
     if (*run->next_step)
-        tdmi_print(out, "  next        %s; %s\n", run->next_step, run->next_evidence);
+        tdmi_print(out, "  next        %s; %s\n", tdm_next_words(run->next_step),
+                   run->next_evidence);
     if (!run->metrics)
         return;
     tdmi_print(out, "\n");
@@ -234,6 +225,7 @@ TDMI_COMMAND(runs, "list, show and compare runs",
              "Compares two runs on each validation image of both. The verdict is 'better' or "
              "'worse', with the difference and its 95 % interval (Tango's), where McNemar's "
              "exact test gives p < 0.05; 'no loss' where the interval excludes a loss of more "
-             "than one point; 'cannot tell' where it contains a loss and a gain. Copies count "
-             "once. Runs validated on different images are shown side by side and not "
+             "than one point; 'perhaps worse' where it lies below zero and p is not below 0.05; "
+             "'cannot tell' where it contains a loss and a gain. Copies count once. Runs validated "
+             "on different images are shown side by side and not "
              "compared.");

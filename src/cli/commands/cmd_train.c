@@ -43,9 +43,9 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
         return;
     const int last = result->best_epoch + after->epochs;
     if (after->epochs == 1)
-        tdmi_print(out, "  after it    epoch %d", last);
+        tdmi_print(out, "  after best  epoch %d", last);
     else
-        tdmi_print(out, "  after it    epochs %d to %d", result->best_epoch + 1, last);
+        tdmi_print(out, "  after best  epochs %d to %d", result->best_epoch + 1, last);
     tdmi_print(out, " took %.1f s", after->seconds);
     if (after->n > 0)
         tdmi_print(out,
@@ -56,6 +56,24 @@ static void print_after_best(struct tdmi_output *out, const struct tdm_train_res
     tdmi_print(out, "\n");
 }
 
+/* Options that say where images and classes are: evaluate needs them, too. */
+static void print_how(struct tdmi_output *out, const struct tdm_source_options *how)
+{
+    const struct {
+        const char *option, *value;
+    } of[] = {{"image-column", how->image_column},
+              {"label-column", how->label_column},
+              {"raw-shape", how->raw_shape},
+              {"quarantine", how->quarantine}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        if (!of[i].value || !*of[i].value)
+            continue;
+        tdmi_print(out, " --%s ", of[i].option);
+        tdmi_print_word(out, of[i].value);
+    }
+    tdmi_print(out, "%s", how->follow ? " --follow" : "");
+}
+
 static void print_then(const struct tdmi_call *call, const struct values *values,
                        const struct tdm_train_result *result)
 {
@@ -64,20 +82,18 @@ static void print_then(const struct tdmi_call *call, const struct values *values
     tdmi_print_word(out, result->run);
     tdmi_print(out, " ");
     tdmi_print_word(out, call->arguments[0]);
-    tdmi_print(out, "%s --part val   (class by class)\n      tandem predict ",
-               values->train.how.follow ? " --follow" : "");
+    print_how(out, &values->train.how);
+    tdmi_print(out, " --part val   (class by class)\n      tandem predict ");
     tdmi_print_word(out, result->run);
     tdmi_print(out, " IMAGE…\n      ");
     tdmi_print_word(out, result->run);
     tdmi_print(out, "/report.html   (curves and mistakes, for a browser)\n");
 }
 
-static void print_people(const struct tdmi_call *call, const struct values *values,
-                         const struct tdm_train_result *result)
+/* How long it trained, and why it ended. */
+static void print_end(struct tdmi_output *out, const struct tdm_train_options *options,
+                      const struct tdm_train_result *result)
 {
-    char text[160];
-    struct tdmi_output *out = call->out;
-    const bool is_by_loss = strcmp(values->train.monitor, "loss") == 0;
     if (result->epochs == 0)
         tdmi_print(out, "less than an epoch");
     else
@@ -85,15 +101,20 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     tdmi_print(out, ", %lld %s in %.1f s (steps alone: %.0f images/s); ", (long long)result->steps,
                result->steps == 1 ? "step" : "steps", result->seconds, result->images_per_second);
     if (result->best_epoch > result->epochs)
-        tdmi_print(out, "best: its end, within epoch %d", result->best_epoch);
+        tdmi_print(out, "best: after the last step, within epoch %d", result->best_epoch);
     else
         tdmi_print(out, "best epoch: %d", result->best_epoch);
     if (strcmp(result->ended_by, "patience") == 0)
-        tdmi_print(out, "; stopped after %d validation%s with no more %s", result->patience,
-                   result->patience == 1 ? "" : "s",
-                   is_by_loss ? "improvement of the loss" : "of the images right");
+        tdmi_print(out, "; stopped: %d validation%s without a %s", result->patience,
+                   result->patience == 1 ? "" : "s in a row",
+                   strcmp(options->monitor, "loss") == 0 ? "lower loss" : "better accuracy");
     tdmi_print(out, "\n");
     print_after_best(out, result);
+}
+
+static void print_scores(struct tdmi_output *out, const struct tdm_train_result *result)
+{
+    char text[160];
     tdmi_print_train_score(out, &result->train);
     tdmi_print(out, "  validation  %s\n", tdmi_format_score(&result->val, text, sizeof text));
     tdmi_print_score(out, "test", &result->test);
@@ -106,14 +127,28 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
     if (result->test.n == 0)
         tdmi_print(out, "              it chose the epoch, so it is a little better than on new "
                         "images; --split 0.8,0.1,0.1 keeps a test apart\n");
+}
+
+static void print_features(struct tdmi_output *out, const struct tdm_train_result *result)
+{
     if (result->features.rows > 0)
         tdmi_print(out,
-                   "  features    of %lld images%s, %lld of them found, %lld looked at again\n",
+                   "  features    of %lld images%s; %lld reused from earlier runs, %lld of these "
+                   "computed again as a check\n",
                    (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
                    (long long)result->features.reused, (long long)result->features.checked);
     if (result->features.remade > 0)
         tdmi_print(out, "              %lld that were damaged or gone were computed once more\n",
                    (long long)result->features.remade);
+}
+
+static void print_people(const struct tdmi_call *call, const struct values *values,
+                         const struct tdm_train_result *result)
+{
+    struct tdmi_output *out = call->out;
+    print_end(out, &values->train, result);
+    print_scores(out, result);
+    print_features(out, result);
     if (result->layers_left > 0)
         tdmi_print(out,
                    "  unfreeze    %d %s before the head %s never unfrozen: training ended before\n",
@@ -126,7 +161,7 @@ static void print_people(const struct tdmi_call *call, const struct values *valu
         tdmi_print(out, "  batch       %d, chosen: %s\n", result->batch, result->batch_reason);
     tdmi_print(out, "  run         %s\n", result->run);
     tdmi_print_styled(out, TDMI_BOLD, "next:");
-    tdmi_print(out, " %s; %s\n", result->next.step, result->next.evidence);
+    tdmi_print(out, " %s; %s\n", tdm_next_words(result->next.step), result->next.evidence);
     if (!call->globals->quiet)
         print_then(call, values, result);
 }
@@ -142,9 +177,9 @@ static tdm_status resolve(const struct tdmi_call *call, struct values *values,
         return TDM_OK;
     if (!run)
         return TDM_FAIL(err, TDM_E_USAGE, "--resume needs -o RUN: the run to resume");
-    if (values->train.checkpoint_to)
-        TDMI_TRY(tdm_train_fetch(values->train.checkpoint_to, run, err));
+    const char *copies = values->train.checkpoint_to;
     defaults(values);
+    values->train.checkpoint_to = copies;
     tdm_status status = tdm_train_options_recorded(run, &values->train, words, err);
     values->split = split_of(&values->train);
     tdmi_settings_store(call->settings, &globals, values);
@@ -235,9 +270,10 @@ static const struct tdmi_option options[] = {
     TDMI_ROW(FLAG, "resume", train.resume, "Result",
              "resume RUN with its recorded options; start it if there is none", .is_common = true),
 #include "tandem/train.def"
-    TDMI_ROW(FLAG, "fetch", fetch, "Network",
-             "download pretrained weights that are not on this machine; by default a terminal is "
-             "asked, once, and nothing is downloaded elsewhere"),
+    TDMI_ROW(
+        FLAG, "fetch", fetch, "Network",
+        "download pretrained weights that are not on this machine; without it train asks on a "
+        "terminal, until you say no or a download has worked, and downloads nothing elsewhere"),
     TDMI_ROW(TEXT, "mirror", mirror, "Network",
              "URL of a folder that has published weights, for --fetch", .value_name = "URL",
              .default_words = "the publisher"),

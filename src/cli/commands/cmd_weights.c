@@ -3,6 +3,7 @@
  * them.
  */
 #include "cli/command.h"
+#include "cli/settings.h"
 #include "base/scope.h"
 #include "tandem/train.h"
 #include "tandem/weights.h"
@@ -279,12 +280,11 @@ static tdm_status run(struct tdmi_call *call, tdm_error *err)
         {"inspect", "one FILE", 2, 2, inspect},
         {"convert", "a FILE and the file to write", 2, 3, convert},
         {.name = NULL}};
-    const struct values *values = call->values;
     const struct tdmi_verb *verb;
     TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
-    if (values->mirror && verb->run != fetch)
+    if (verb->run != fetch && tdmi_settings_is_typed(call->settings, "mirror"))
         return TDM_FAIL(err, TDM_E_USAGE, "--mirror is for tandem weights fetch");
-    if (values->out && verb->run != convert)
+    if (verb->run != convert && tdmi_settings_is_typed(call->settings, "out"))
         return TDM_FAIL(err, TDM_E_USAGE, "--out is for tandem weights convert");
     tdm_json_array_begin(call->json, "weights");
     TDMI_TRY(verb->run(call, err));

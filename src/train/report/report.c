@@ -115,13 +115,16 @@ static void put_epochs(tdmi_text *out, const struct tdm_run *run)
 {
     if (run->best_epoch > run->epochs)
         tdmi_text_printf(out, "%d (best within the next one)", run->epochs);
+    else if (run->best_epoch == 0)
+        tdmi_text_printf(out, "%d (none validated yet)", run->epochs);
     else
         tdmi_text_printf(out, "%d (best %d)", run->epochs, run->best_epoch);
 }
 
 static void put_time(tdmi_text *out, const struct tdm_run *run)
 {
-    tdmi_text_printf(out, "%.1f s", run->seconds);
+    char text[32];
+    tdmi_text_printf(out, "%s", tdmi_duration_write(run->seconds, text));
 }
 
 static void put_right(tdmi_text *out, const struct tdm_run *run)
@@ -164,12 +167,12 @@ static void put_summary(tdmi_text *out, const tdm_runs *runs)
         {"network", put_network},
         {"epochs", put_epochs},
         {"time", put_time},
-        {"validation accuracy (95&nbsp;%)", put_right},
+        {"validation accuracy (95&nbsp;% interval)", put_right},
         {"validation images right", put_pictures},
-        {"test accuracy (95&nbsp;%)", put_test},
+        {"test accuracy (95&nbsp;% interval)", put_test},
         {"test evaluated", put_times_tested},
-        {"validation: among the five most probable (95&nbsp;%)", put_top5},
-        {"validation: balanced accuracy (95&nbsp;%)", put_balanced},
+        {"validation: among the five most probable (95&nbsp;% interval)", put_top5},
+        {"validation: balanced accuracy (95&nbsp;% interval)", put_balanced},
         {"validation: calibration error", put_calibration},
     };
     tdmi_text_printf(out, "<div class=\"wide\"><table%s><tr><th></th>",
@@ -226,6 +229,7 @@ static tdm_status put_comparisons(tdmi_text *out, const tdm_runs *runs, tdm_erro
         out,
         "</table></div>\n<p class=\"soft\">p: McNemar's exact test on the same images, copies "
         "counted once; interval of the paired difference: Tango's. Better and worse: p below 0.05. "
+        "Perhaps worse: the interval lies below zero, but p is not below 0.05. "
         "No loss: the interval excludes a loss of more than %.1f points. Cannot tell: it contains "
         "a loss and a gain.</p>\n",
         100.0 * TDM_COMPARE_MARGIN);
@@ -306,10 +310,11 @@ static tdm_status put_classes(tdmi_text *out, const struct tdm_metrics *metrics,
             put_class_row(out, &metrics->per_class[c]);
         tdmi_text_printf(out, "</table></div></details>\n");
     }
-    tdmi_text_printf(out,
-                     "<h3>Confusions%s</h3>\n<p class=\"soft\">A row is a class, a column the "
-                     "prediction for its images; shades are parts of the row.</p>\n",
-                     is_part ? " of the 20 classes that are least often right" : "");
+    tdmi_text_printf(
+        out,
+        "<h3>Confusions%s</h3>\n<p class=\"soft\">A row is a class, a column the "
+        "prediction for its images: the darker, the larger its share of the row.</p>\n",
+        is_part ? " of the 20 classes that are least often right" : "");
     if (is_part)
         return tdmi_chart_confusion(out, metrics, shown, n_shown, err);
     for (int c = 0; c < metrics->n_classes; c++)
@@ -370,10 +375,10 @@ static const struct {
     {"test", "test images"},
     {"copies", "duplicate images"},
     {"torn", "images that occur in several classes"},
+    {"labels", ""},
     {"order", "shuffling"},
     {"decoder", "images are decoded on"},
     {"unreadable", ""}, /* before training; put_run says how many at its end */
-    {"parameters", "weights"},
     {"first_trained", ""},
     {"thaws_to", ""},
     {"head", ""},
@@ -382,16 +387,16 @@ static const struct {
     {"batch_reason", "reason of the batch size"},
     {"shard", "images per batch-norm group"},
     {"split_products", ""},
-    {"bn", "batch-norm statistics over a"},
+    {"bn", "batch-norm statistics"},
     {"learning_rate", "learning rate"},
     {"thawed_rate", "learning rate after unfreezing"},
-    {"scaling", "learning rate follows the batch size"},
+    {"scaling", "rule by which the learning rate follows the batch"},
     {"weight_decay", "weight decay"},
     {"warmup", "epochs of warm-up"},
     {"cpu", "CPU"},
     {"isa", "instruction sets"},
     {"planned_bytes", "planned memory"},
-    {"recorded_bytes", "memory of recorded steps"},
+    {"recorded_bytes", "memory of recorded GPU steps"},
     {"kept_rows_bytes", "memory of features on the device"},
     {"world", "processes"},
 };
@@ -404,6 +409,24 @@ static const char *words_of(const char *key)
     return key;
 }
 
+/* NULL: the value is said as it is. */
+static const char *words_of_value(const char *key, const tdm_json_value *value)
+{
+    static const struct {
+        const char *key, *value, *words;
+    } of[] = {
+        {"order", "full", "all images"},
+        {"order", "grouped", "groups of images that lie together, and images in each"},
+        {"bn", "shard", "of each group"},
+        {"bn", "batch", "of the whole batch"},
+        {"bn", "frozen", "kept as the weights brought them"},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        if (strcmp(of[i].key, key) == 0 && strcmp(of[i].value, tdm_json_as_string(value, "")) == 0)
+            return of[i].words;
+    return NULL;
+}
+
 /* A row a member. A member of the record that is an object gives rows of its own, but for the
  * learning rate, which is there already; objects further inside are one row. */
 static void put_rows(tdmi_text *out, const tdm_json_value *object, bool is_options, bool is_inner)
@@ -412,7 +435,8 @@ static void put_rows(tdmi_text *out, const tdm_json_value *object, bool is_optio
         const char *key = tdm_json_key_at(object, i);
         const tdm_json_value *value = tdm_json_at(object, i);
         const char *name = is_options ? key : words_of(key);
-        const char *words = is_options ? tdmi_options_words(key, value) : NULL;
+        const char *words =
+            is_options ? tdmi_options_words(key, value) : words_of_value(key, value);
         if (!is_inner && tdm_json_kind_of(value) == TDM_JSON_OBJECT) {
             put_rows(out, value, is_options, true);
             continue;
@@ -450,7 +474,7 @@ static tdm_status put_run(tdmi_text *out, const struct tdmi_review_run *run, tdm
     tdmi_html_put(out, "", *summary->started ? summary->started : "some time", ", ");
     tdmi_html_put(out, "", summary->state, ".</p>\n");
     if (*summary->next_step) {
-        tdmi_html_put(out, "<p>next: <b>", summary->next_step, "</b>; ");
+        tdmi_html_put(out, "<p>next: <b>", tdm_next_words(summary->next_step), "</b>; ");
         tdmi_html_put(out, "", summary->next_evidence, "</p>\n");
     }
     const int64_t skipped =
@@ -489,7 +513,7 @@ tdm_status tdmi_report_write(const tdm_runs *runs, tdmi_text *out, tdm_error *er
                   runs->runs[0].summary.path, " – tandem</title><style>");
     tdmi_text_add(out, style, sizeof style - 1);
     tdmi_text_printf(out, "</style></head><body>\n<h1>%s</h1>\n",
-                     runs->n == 1 ? "A training" : "Trainings");
+                     runs->n == 1 ? "Training run" : "Training runs");
     put_summary(out, runs);
     if (runs->n > 1)
         TDMI_TRY(put_comparisons(out, runs, err));

@@ -90,9 +90,9 @@ for class in others/*; do
 done
 for source in others given; do
     expect_exit 0 "$TANDEM" train $source -o "alone-$source" --epochs 1 --batch 8
-    expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right'
+    expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right'
     expect_exit 0 "$TANDEM" run -n 2 --deadline 30 -- train $source -o "two-$source" --epochs 1 --batch 8
-    expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right'
+    expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right'
     expect_same "$(bytes "alone-$source")" "$(bytes "two-$source")" "$source: two ranks train what one process chooses"
 done
 finish

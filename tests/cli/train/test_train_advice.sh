@@ -15,7 +15,7 @@ expect_taken() {
     shift
     expect_exit 0 "$TANDEM" train pictures -o "$name" "$@"
     proposal=$(proposed)
-    expect_stdout_matches '^next: unfreeze; '
+    expect_stdout_matches '^next: train more layers; '
     expect_exit 0 "$TANDEM" train pictures -o "$name-next" "$@" $proposal
 }
 
@@ -40,14 +40,14 @@ expect_stderr_matches 'raise --epochs above that, or use --freeze base in place 
 
 # ---- nothing to begin with -------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o drawn --model lenet5 --freeze base --lr 0.000001 --epochs 5
-expect_stdout_matches '^next: transfer; lenet5 from scratch, with random frozen layers, .* after tandem weights fetch mobilenetv2-notop a new run with --weights mobilenetv2-notop in place of --model starts'
+expect_stdout_matches '^next: use pretrained weights; lenet5 from scratch, with random frozen layers, .* after tandem weights fetch mobilenetv2-notop a new run with --weights mobilenetv2-notop in place of --model starts'
 
 # ---- too early to say ------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 1
-expect_stdout_matches '^next: resume; .* too early to see where it leads; --epochs 10 --resume continues$'
+expect_stdout_matches '^next: train longer; .* too early to see where it leads; --epochs 10 --resume continues$'
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 10 --resume
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1
-more=$(sed -n 's/^next: resume; .*; \(--epochs .*\) continues$/\1/p' "$out")
+more=$(sed -n 's/^next: train longer; .*; \(--epochs .*\) continues$/\1/p' "$out")
 expect_exit 0 "$TANDEM" train pictures --weights lenet5 --lr 0.000001 --epochs 1 $more
 expect_stdout_matches '^10 epochs'
 
@@ -55,7 +55,7 @@ expect_stdout_matches '^10 epochs'
 "$TANDEM" synth uneven --classes 2 --per-class 60 --size 24 --seed 3 --quiet >/dev/null
 find uneven/001-* -type f | sort | tail -n +13 | xargs rm
 expect_exit 0 "$TANDEM" train uneven -o uneven-run --model lenet5 --augment none --split 0.6,0.4 --lr 1e-9 --epochs 2
-rare="^next: data; none of the 5 validation images of '001-striped-disc' is right, and the answer '000-striped-star'"
+rare="^next: more images; none of the 5 validation images of '001-striped-disc' is right, and the answer '000-striped-star'"
 expect_stdout_matches "$rare for every image would be right for 82.8 % .* --balance"
 expect_exit 0 "$TANDEM" train uneven -o uneven-run --resume
 expect_stdout_matches "$rare"
@@ -64,7 +64,7 @@ expect_stdout_matches "$rare"
 expect_exit 2 "$TANDEM" train pictures -o no --lr 0
 expect_stderr_matches "--lr takes a number from 1e-09 to 1000; found '0'"
 expect_exit 0 "$TANDEM" train pictures -o high --weights lenet5 --freeze base --lr 100 --epochs 1
-expect_stdout_matches '^next: rate; training diverged: after 1 epoch the loss is .* --lr 0.01 in place of 100$'
+expect_stdout_matches '^next: lower the learning rate; training diverged: after 1 epoch the loss is .* --lr 0.01 in place of 100$'
 
 # ---- the best weights are gone ---------------------------------------------------------------
 one=$(find pictures -type f | head -n 1)

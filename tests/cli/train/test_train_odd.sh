@@ -126,8 +126,10 @@ expect_true "a list of the same pictures trains the same model" sh -c '
 
 # A picture that is listed twice counts twice, and both stand in the same part.
 all_of twice.csv 33
-expect_exit 0 "$TANDEM" train torn.csv -o runs/torn $options
-expect_stderr_matches '^3 images are in more than one class \(tandem audit names them\)$'
+printf '{"path": "gone.ppm"}\n' >none.txt
+expect_exit 0 "$TANDEM" train torn.csv -o runs/torn $options --quarantine none.txt
+expect_stdout_matches '^then: tandem evaluate runs/torn torn.csv --quarantine none.txt --part val '
+expect_stderr_matches '^6 images are in more than one class \(tandem audit names them\)$'
 expect_exit 0 "$TANDEM" train twice.csv -o runs/untorn $options
 expect_same 0 "$(grep -c 'more than one class' "$err")" "twice under one class is no remark"
 

@@ -50,7 +50,7 @@ expect_exit 2 "$TANDEM" train stray -o no --epochs 1 --warmup 2
 expect_stderr_matches 'training ends after 1 epoch, before'
 expect_exit 0 "$TANDEM" train stray -o patient --model lenet5 --epochs 9 --patience 1 --lr 1e-9
 expect_stderr_matches "left out of 'stray': 1 image beside the class folders, not in one$"
-expect_stdout_matches '; stopped after 1 validation with no more of the images right$'
+expect_stdout_matches '; stopped: 1 validation without a better accuracy$'
 
 # ---- options ---------------------------------------------------------------------------------
 expect_exit 2 "$TANDEM" train pictures -o no --split 1,0

@@ -37,12 +37,12 @@ options="--epochs 1 --batch 8 --mirror $mirror"
 new_home silent
 expect_exit 0 "$TANDEM" train photos -o runs/silent $options --size 16
 expect_same "" "$(n_requests)" "nothing is requested without permission"
-expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
+expect_stdout_matches '^next: use pretrained weights; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
 expect_same 1 "$(grep -c 'pretrained' "$err")" "one line says what is missed"
 expect_stderr_matches 'after tandem weights fetch mobilenetv2-notop \(9 MB\), or with --fetch, a new run starts with them'
 cp -r runs/silent runs/longer
 expect_exit 0 "$TANDEM" train photos -o runs/longer --epochs 2 --resume
-expect_stdout_matches '^next: transfer; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
+expect_stdout_matches '^next: use pretrained weights; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
 expect_exit 0 "$TANDEM" train photos -o runs/auto $options --size 16 --weights auto
 expect_true "--weights auto is the default" cmp -s runs/silent/best.safetensors runs/auto/best.safetensors
 expect_exit 0 env TANDEM_FETCH=0 "$TANDEM" train photos -o runs/zero $options --size 16
@@ -70,6 +70,9 @@ expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: m
 expect_same "/mirror/$published" "$(cat requests)" "the mirror is asked once"
 expect_exit 0 "$TANDEM" train photos -o runs/here $options
 expect_same 1 "$(n_requests)" "weights that are here are not requested again"
+echo another >"$TANDEM_HOME/weights/xception_weights_tf_dim_ordering_tf_kernels_notop.h5"
+expect_exit 0 "$TANDEM" train photos -o runs/beside $options
+expect_stderr_matches 'suit pretrained weights: mobilenetv2-notop' # whatever else was fetched
 expect_true "both runs begin with them" cmp -s runs/allowed/best.safetensors runs/here/best.safetensors
 
 new_home configured
@@ -90,7 +93,7 @@ expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/by-name $options
 expect_same 1 "$(n_requests)" "weights that are named are fetched too"
 new_home probed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train others -o runs/probed $options
-expect_stderr_matches '^of [0-9]+ images of a probe, convnet7 from scratch has [0-9]+ right, .* and mobilenetv2-notop [0-9]+; the training takes about '
+expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right, and mobilenetv2-notop [0-9]+; the training takes about '
 expect_stderr_matches '^a probe decides whether convnet7 from scratch or mobilenetv2-notop suits these images: it trains both on 24 of them, which takes about [0-9]+ s$'
 announced='s/.*; the training takes about \([0-9]*\) s, of which the probe took \([0-9]*\) s (.*/\1 - \2/p'
 expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err" | grep . || echo -1)))" -ge 0
@@ -113,7 +116,7 @@ cp -r photos/* hollow/
 expect_exit 3 "$TANDEM" train hollow -o runs/useless $options --fetch
 expect_stderr_matches "class 'none' has no image: add some or remove the class$"
 expect_exit 3 "$TANDEM" train nowhere -o runs/useless $options --fetch --weights mobilenetv2-notop
-expect_stderr_matches "no such file or folder: 'nowhere'$"
+expect_stderr_matches "no such file or folder: 'nowhere'; expected a data set$"
 expect_exit 2 "$TANDEM" train photos -o runs/silent $options --fetch
 expect_stderr_matches 'runs/silent holds a run already'
 expect_same "" "$(n_requests)" "nothing is requested for a folder that is refused"
@@ -144,7 +147,7 @@ expect_same "http://weights.invalid/there/$published" "$(cat requests)" "the pro
 new_home offline
 expect_exit 0 "$TANDEM" train photos -o runs/offline --epochs 1 --batch 8 --size 16 --fetch \
     --mirror http://127.0.0.1:9/
-expect_stderr_matches 'training goes without pretrained weights: .*http://127.0.0.1:9/mobilenet_v2'
+expect_stderr_matches 'pretrained weights cannot be downloaded, so training goes on without them: .*http://127.0.0.1:9/mobilenet_v2'
 expect_true "the run is that of no weights" cmp -s runs/offline/best.safetensors runs/silent/best.safetensors
 
 # Another file than the one that was fetched before.
@@ -163,7 +166,7 @@ on_terminal() { # ANSWER ARGUMENT…
 }
 new_home asked
 expect_exit 0 on_terminal yes -o runs/asked
-expect_stdout_matches 'Download mobilenetv2-notop \(9.4 MB, Keras, ImageNet, Apache-2.0\)'
+expect_stdout_matches 'Download mobilenetv2-notop now \(9.4 MB, Keras, ImageNet, Apache-2.0\)'
 expect_stdout_matches 'starts with all but the head of mobilenet_v2'
 expect_same "fetch = true" "$(cat "$TANDEM_HOME/config.toml")" "the answer is remembered"
 rm -r "$TANDEM_HOME/weights"
@@ -175,7 +178,7 @@ new_home unreached
 expect_exit 0 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train photos -o runs/unreached --epochs 1 --batch 8 \
     --size 16 --mirror http://127.0.0.1:9/
 expect_stdout_matches 'Download mobilenetv2-notop'
-expect_stdout_matches 'training goes without pretrained weights: '
+expect_stdout_matches 'pretrained weights cannot be downloaded, so training goes on without them: '
 expect_true "a yes is not remembered where the download failed" test ! -e "$TANDEM_HOME/config.toml"
 new_home unasked
 expect_exit 3 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train one $options --weights mobilenetv2-notop
