@@ -27,8 +27,7 @@ struct tdm_train_options {
     const char *source;  /* class folders, an archive, a list, a table, IDX or CIFAR files */
     struct tdm_source_options how; /* … where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
-    const char
-        *model; /* a name of tdm_network_name; NULL: that of the weights, else by the images */
+    const char *model;   /* of tdm_network_name; NULL: that of the weights, else by the images */
     const char *weights; /* file, or published name (tandem/weights.h); NULL, "auto": without model,
                             published ones on this machine, else from scratch */
     const char *freeze;  /* "base", "none", a number of layers, or "auto" */
@@ -191,9 +190,9 @@ TDM_API const char *tdm_augment_name(int index);
 
 /* Set all members but source, run, resume and trace to those recorded in a run folder, so that it
  * can be resumed. Their strings live in *words: free it with tdm_json_document_free after the last
- * use of options. A folder without a run is looked for where options->checkpoint_to has its copies;
- * without these nothing changes. TDM_E_INPUT: its record is damaged, or
- * names something that this build lacks. */
+ * use of options. Where the folder has no run yet, the copies in options->checkpoint_to are
+ * read; without them nothing changes. TDM_E_INPUT: the record is damaged, or names something that
+ * this build lacks. */
 TDM_API tdm_status tdm_train_options_recorded(const char *run, struct tdm_train_options *options,
                                               tdm_json_document **words,
                                               tdm_error *err) TDM_MUST_USE;

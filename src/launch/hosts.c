@@ -90,8 +90,9 @@ static tdm_status begin_script(const char *script, pid_t *pid, int *output, tdm_
     return TDM_FAIL(err, TDM_E_SYSTEM, "starting '%s': %s", script, strerror(problem));
 }
 
-static tdm_status read_output(int output, const char *script, double deadline, tdmi_text *answer,
-                              tdm_error *err)
+/* Until the script has ended; *end is of waitpid. */
+static tdm_status read_output(int output, pid_t pid, const char *script, double deadline,
+                              tdmi_text *answer, int *end, tdm_error *err)
 {
     const int64_t began = tdmi_clock_ns();
     struct pollfd wanted = {.fd = output, .events = POLLIN};
@@ -105,8 +106,10 @@ static tdm_status read_output(int output, const char *script, double deadline, t
         if (poll(&wanted, 1, look_ms) < 1)
             continue;
         const ssize_t n = read(output, bytes, sizeof bytes);
-        if (n == 0)
+        if (n == 0 && waitpid(pid, end, WNOHANG) != 0)
             return tdmi_text_status(answer, err);
+        if (n == 0) /* it has closed its output and runs on */
+            (void)poll(NULL, 0, look_ms / 10);
         if (n > 0)
             tdmi_text_add(answer, bytes, (size_t)n);
     }
@@ -118,12 +121,13 @@ static tdm_status run_script(const char *script, double deadline, tdmi_text *ans
     TDMI_AT_END(tdmi_close_at) int output = -1;
     int end = 0;
     TDMI_TRY(begin_script(script, &pid, &output, err));
-    const tdm_status status = read_output(output, script, deadline, answer, err);
-    if (status != TDM_OK)
+    const tdm_status status = read_output(output, pid, script, deadline, answer, &end, err);
+    if (status != TDM_OK) {
         (void)kill(-pid, SIGKILL);
-    while (waitpid(pid, &end, 0) < 0 && errno == EINTR)
-        ;
-    TDMI_TRY(status);
+        while (waitpid(pid, &end, 0) < 0 && errno == EINTR)
+            ;
+        return status;
+    }
     if (!WIFEXITED(end) || WEXITSTATUS(end) != 0)
         return TDM_FAIL(err, TDM_E_INPUT,
                         "'%s' failed (exit status %d): it should print the hosts that are there",

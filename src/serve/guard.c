@@ -1,5 +1,4 @@
-/* Tokens are kept and compared as digests: equal length, and nothing of them to be read in what is
- * kept. */
+/* Tokens are kept and compared as digests, which have one length and do not give the token away. */
 #include "serve/guard.h"
 #include "base/file/file.h"
 #include "base/hash/hash.h"

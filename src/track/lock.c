@@ -252,10 +252,12 @@ void tdmi_lock_give(tdmi_lock *lock)
 {
     if (lock == NULL)
         return;
-    if (lock->is_by_text && is_still_named(lock->file, lock->path)) /* not another owner's */
-        (void)unlink(lock->path);
-    else if (lock->is_held && !lock->is_by_text)
+    if (lock->is_by_text) {
+        if (is_still_named(lock->file, lock->path)) /* not another owner's */
+            (void)unlink(lock->path);
+    } else if (lock->is_held) {
         (void)!ftruncate(lock->file, 0); /* only the text: closing gives the lock back */
+    }
     if (lock->file >= 0)
         (void)close(lock->file);
     tdmi_arena_release(&lock->arena);

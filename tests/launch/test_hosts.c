@@ -59,6 +59,7 @@ TEST(a_script_that_hangs_is_ended)
     const int64_t began = tdmi_clock_ns();
     assert_int_equal(ask("echo a:1; sleep 60 | cat", &arena, &hosts, &err), TDM_E_PEER);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "has not ended after 1 seconds"));
+    assert_int_equal(ask("exec >&-; sleep 60", &arena, &hosts, &err), TDM_E_PEER);
     assert_true(tdmi_clock_seconds_since(began) < 20.0);
     tdm_stop_request();
     const tdm_status status = ask("sleep 60", &arena, &hosts, &err);

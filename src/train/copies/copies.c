@@ -103,9 +103,9 @@ static bool is_unfinished(const char *name, tdmi_arena *scratch)
 static bool is_left_over(const tdmi_manifest *now, const tdmi_manifest *before, const char *name)
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
-    bool is_named = !tdmi_manifest_is_key(name);
     if (is_unfinished(name, &scratch))
         return true;
+    bool is_named = !tdmi_manifest_is_key(name);
     for (int m = 0; m < 2; m++) {
         const tdmi_manifest *manifest = m == 0 ? now : before;
         for (int64_t i = 0; i < manifest->n && !is_named; i++) {

@@ -57,8 +57,8 @@ static tdm_status add(struct prediction *it, struct picture picture, tdm_error *
     return TDM_OK;
 }
 
-/* The images that the folder source would find, at any depth. With one folder given they are shown
- * by their paths below it, with several by paths that name the folder. */
+/* The images that the folder source would find, at any depth. Those of a folder that is given
+ * alone are shown by their paths below it, else by paths that name the folder. */
 static tdm_status add_folder(struct prediction *it, const char *folder, bool is_alone,
                              tdm_error *err)
 {
@@ -108,12 +108,9 @@ static tdm_status add_missing(struct prediction *it, const char *path, const tdm
 static tdm_status list_paths(struct prediction *it, const char *const *paths, size_t n_paths,
                              tdm_error *err)
 {
-    size_t n_folders = 0;
-    for (size_t i = 0; i < n_paths; i++)
-        n_folders += tdmi_storage_kind(paths[i]) == TDMI_FILE_FOLDER;
     for (size_t i = 0; i < n_paths; i++) {
         tdm_error problem = {0};
-        tdm_status status = add_path(it, paths[i], n_folders == 1 && n_paths == 1, &problem);
+        tdm_status status = add_path(it, paths[i], n_paths == 1, &problem);
         if (status == TDM_E_INPUT)
             status = add_missing(it, paths[i], &problem, &problem);
         if (status != TDM_OK && err)

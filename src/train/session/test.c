@@ -85,12 +85,12 @@ static void keep_before(const struct tdmi_run_record *record, tdm_score before, 
 }
 
 /* An epoch that a limit had cut short may become the best twice, with other weights. */
-static bool is_same_best(const tdm_json_value *recorded, const struct tdm_train_result *result)
+static bool is_same_best(const tdm_json_value *recorded, int best_before,
+                         const struct tdm_train_result *result)
 {
     const tdm_score val = tdmi_score_from_json(tdm_json_member(recorded, "val"));
-    return (int)tdm_json_as_integer(tdm_json_member(recorded, "best_epoch"), 0) ==
-               result->best_epoch &&
-           val.correct == result->val.correct && !(fabs(val.loss - result->val.loss) > 0.0);
+    return best_before == result->best_epoch && val.correct == result->val.correct &&
+           !(fabs(val.loss - result->val.loss) > 0.0);
 }
 
 tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_result *result,
@@ -102,7 +102,7 @@ tdm_status tdmi_session_test(struct tdmi_session *session, struct tdm_train_resu
     TDMI_AT_END(tdmi_outcomes_release) tdmi_outcomes outcomes = {0};
     TDMI_AT_END(tdmi_feed_close_at) tdmi_feed *feed = NULL;
     tdmi_record_recall_tests(&session->record, result);
-    if (before.n > 0 && is_same_best(recorded, result)) {
+    if (before.n > 0 && is_same_best(recorded, best_before, result)) {
         result->test = before;
         return TDM_OK;
     }

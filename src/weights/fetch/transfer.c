@@ -218,9 +218,7 @@ static enum tdmi_transfer_end end_of(struct run *run, int code, const char *erro
         (void)TDM_FAIL(run->err, TDM_E_STOPPED, "stopped on request");
         return TDMI_TRANSFER_ENDED;
     }
-    /* libcurl's success where a server has no bytes after those that are here: 416, or 200 of as
-     * many.
-     */
+    /* A server without bytes after those that are here, which libcurl calls a success. */
     if (code == CODE_OK && !run->has_begun && run->transfer->from > 0) {
         (void)TDM_FAIL(run->err, TDM_E_SYSTEM, "the server sends nothing from byte %lld on",
                        (long long)run->transfer->from);
