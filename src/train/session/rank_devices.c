@@ -124,13 +124,20 @@ tdm_status tdmi_ranks_plan_memory(struct tdmi_session *session, tdm_error *err)
     if (follows)
         TDMI_TRY(share_choices(session, err));
     const int shard = session->config.shard;
+    const size_t most_workspace = session->compute.most_workspace;
     TDMI_TRY(tdmi_session_plan_memory(session, err));
     if (!follows)
         return has_devices ? share_choices(session, err) : TDM_OK;
-    if (session->config.shard == shard)
-        return TDM_OK;
-    return TDM_FAIL(err, TDM_E_MEMORY,
-                    "rank %d has less memory free on its GPU than rank 0: there is no room for "
-                    "groups of %d images; --shard %d is accepted on all ranks",
-                    tdmi_comm_rank(session->compute.comm), shard, session->config.shard);
+    if (session->config.shard != shard)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "rank %d has less memory free on its GPU than rank 0: there is no room for "
+                        "groups of %d images; --shard %d is accepted on all ranks",
+                        tdmi_comm_rank(session->compute.comm), shard, session->config.shard);
+    if (session->compute.most_workspace != most_workspace)
+        return TDM_FAIL(err, TDM_E_MEMORY,
+                        "rank %d has less memory free on its GPU than rank 0, too little for the "
+                        "kernels that rank 0 chose: free some there, or use a smaller --shard than "
+                        "%d on all ranks",
+                        tdmi_comm_rank(session->compute.comm), shard);
+    return TDM_OK;
 }

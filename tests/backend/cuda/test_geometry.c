@@ -86,6 +86,24 @@ TEST(tiles_cover_all_pixels_and_channels)
     assert_true(it.depth > 1);
 }
 
+/* A group may have fewer images than the workspace was planned for, and then more chunks. */
+TEST(fewer_images_need_no_more_workspace)
+{
+    static const struct tdmi_cuda_window shapes[] = {
+        {.n = 64, .out_h = 19, .out_w = 19, .channels = 128, .kernel = 3, .stride = 1},
+        {.n = 64, .out_h = 5, .out_w = 5, .channels = 1344, .kernel = 3, .stride = 1},
+        {.n = 32, .out_h = 7, .out_w = 7, .channels = 1152, .kernel = 5, .stride = 1},
+        {.n = 40, .out_h = 21, .out_w = 21, .channels = 30, .kernel = 7, .stride = 3},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct tdmi_cuda_window some = shapes[i];
+        some.dilation = 1;
+        const size_t bytes = tdmi_cuda_depthwise_workspace_bytes(&some);
+        while (--some.n > 0)
+            assert_true(tdmi_cuda_depthwise_workspace_bytes(&some) <= bytes);
+    }
+}
+
 /* ---- what kernels of convolutions take ------------------------------------------------------ */
 
 static const struct tdmi_op_desc depthwise = {

@@ -12,10 +12,17 @@ static int64_t values_of(const struct tdmi_op_desc *desc, const struct tdmi_op_c
 
 static enum tdmi_act act_of(const struct tdmi_op_desc *desc)
 {
-    return desc->kind == TDMI_OP_RELU     ? TDMI_ACT_RELU
-           : desc->kind == TDMI_OP_RELU6  ? TDMI_ACT_RELU6
-           : desc->kind == TDMI_OP_HSWISH ? TDMI_ACT_HSWISH
-                                          : TDMI_ACT_SIGMOID;
+    return desc->kind == TDMI_OP_RELU      ? TDMI_ACT_RELU
+           : desc->kind == TDMI_OP_RELU6   ? TDMI_ACT_RELU6
+           : desc->kind == TDMI_OP_HSWISH  ? TDMI_ACT_HSWISH
+           : desc->kind == TDMI_OP_SIGMOID ? TDMI_ACT_SIGMOID
+                                           : TDMI_ACT_NONE;
+}
+
+/* A new op needs its activation above, and below what its gradient reads: y or x. */
+static bool is_known(const struct tdmi_op_desc *desc)
+{
+    return act_of(desc) != TDMI_ACT_NONE;
 }
 
 static void act_forward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
@@ -34,7 +41,8 @@ static void act_backward(tdmi_stream *stream, const struct tdmi_op_desc *desc,
                          call->dy, call->dx[0], values_of(desc, call));
 }
 
-const struct tdmi_kernel tdmi_cuda_activation = {.forward = act_forward, .backward = act_backward};
+const struct tdmi_kernel tdmi_cuda_activation = {
+    .can_run = is_known, .forward = act_forward, .backward = act_backward};
 
 /* ---- add ------------------------------------------------------------------------------------- */
 

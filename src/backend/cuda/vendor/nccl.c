@@ -159,7 +159,7 @@ static tdm_status exchange(tdmi_peers *peers, tdmi_stream *stream,
 {
     struct CUstream_st *queue = tdmi_cuda_queue(stream);
     int code = peers->calls.begin();
-    for (int i = 0; i < n && code == TDMI_NCCL_SUCCESS; i++) {
+    for (int i = 0; i < n && (code == TDMI_NCCL_SUCCESS || code == TDMI_NCCL_IN_PROGRESS); i++) {
         const struct tdmi_peer_message *it = &messages[i];
         code = it->is_sent ? peers->calls.send(it->values, (size_t)it->n, TDMI_NCCL_FLOAT, it->rank,
                                                peers->comm, queue)

@@ -100,8 +100,8 @@ static struct tdmi_cuda_algorithm choose(const struct tdmi_op_desc *desc,
 
 /* In f32 a library computes everything, if it can. In bf16 and f16 it computes the convolution
  * alone, and another pass does the rest: cuDNN would compile a kernel, which takes almost a second
- * for each shape (27 s for MobileNetV2; 17 million images would repay it), and cuBLASLt rounds the
- * bias. */
+ * for each shape (27 s for MobileNetV2, which millions of images would repay), and cuBLASLt rounds
+ * the bias. */
 static void choose_forward_conv(const struct tdmi_op_desc *desc, struct tdmi_cuda_plans *plans)
 {
     struct tdmi_cuda_algorithm *forward = &plans->of[TDMI_CUDNN_FORWARD];

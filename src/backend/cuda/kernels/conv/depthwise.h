@@ -53,7 +53,8 @@ struct tdmi_cuda_depthwise_weights {
 /* In two stages: blocks add up their cells (geometry.h), then the blocks' sums are added up. */
 int tdmi_cuda_depthwise_weights(struct CUstream_st *queue, const struct tdmi_cuda_window *shape,
                                 const struct tdmi_cuda_depthwise_weights *call);
-/* Workspace of the weights' gradient and of the bias's (channels.h). */
+/* Workspace of the weights' gradient and of the bias's (channels.h), for shape->n images or fewer.
+ */
 size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_window *shape);
 
 /* Weights and bias as a batch norm behind them leaves them: packed is (kernel² · channels) weights,

@@ -11,9 +11,10 @@ enum {
     most_rows = 16,
     most_pixels = 512, /* that a thread adds in f32 */
     any_threads = 128,
-    any_pixels = 64,   /* of a thread at least */
-    any_chunks = 1024, /* at most */
-    W = 2              /* columns of a strip of dy: more would not fit beside the sums */
+    any_pixels = 64,     /* of a thread at least */
+    any_chunks = 1024,   /* at most */
+    most_images = 65536, /* of a batch (--batch) */
+    W = 2                /* columns of a strip of dy: more would not fit beside the sums */
 };
 
 template <class T>
@@ -166,15 +167,26 @@ static struct any_taps any_of(const struct tdmi_cuda_window &shape)
     return {shape.kernel, shape.stride, shape.dilation, pixels, chunk > least ? chunk : least};
 }
 
+/* Partial sums of a weight, whichever kernel is taken. */
+static int64_t sets_of(const struct tdmi_cuda_window &shape)
+{
+    const struct any_taps any = any_of(shape);
+    const int64_t sets = (any.pixels + any.chunk - 1) / any.chunk;
+    const int64_t usual = tdmi_cuda_depthwise_is_usual(&shape) ? tiles_of(shape).chunks : 0;
+    return usual > sets ? usual : sets;
+}
+
 extern "C" size_t tdmi_cuda_depthwise_workspace_bytes(const struct tdmi_cuda_window *shape)
 {
-    const struct any_taps any = any_of(*shape);
-    int64_t sets = (any.pixels + any.chunk - 1) / any.chunk;
-    if (tdmi_cuda_depthwise_is_usual(shape) && tiles_of(*shape).chunks > sets)
-        sets = tiles_of(*shape).chunks;
+    int64_t sets = sets_of(*shape);
+    struct tdmi_cuda_window some = *shape;
+    if (some.n > most_images)
+        some.n = most_images;
+    for (; some.n > 0; some.n--) /* fewer images may have more chunks */
+        sets = sets_of(some) > sets ? sets_of(some) : sets;
     const size_t taps =
         (size_t)sets * (size_t)(shape->kernel * shape->kernel) * (size_t)shape->channels;
-    const size_t bias = tdmi_cuda_columns_sum_bytes(any.pixels, shape->channels);
+    const size_t bias = tdmi_cuda_columns_sum_bytes(any_of(*shape).pixels, shape->channels);
     return taps * sizeof(double) > bias ? taps * sizeof(double) : bias;
 }
 
