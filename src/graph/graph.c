@@ -194,6 +194,14 @@ tdm_status tdmi_graph_finish(tdmi_graph *graph, const char *name, tdm_error *err
                         name);
     for (int i = 0; i + 1 < graph->n_nodes; i++) {
         int readers = 0;
+        /* Pixels have the shape of one input, and labels are of one output. */
+        if ((i > 0 && graph->nodes[i].kind == TDMI_OP_INPUT) ||
+            tdmi_op_of(graph->nodes[i].kind)->is_output)
+            return TDM_FAIL(err, TDM_E_INPUT,
+                            "building the network %s: node '%s' is of op %s; only the %s node may "
+                            "be",
+                            name, graph->nodes[i].name, tdmi_op_name(graph->nodes[i].kind),
+                            graph->nodes[i].kind == TDMI_OP_INPUT ? "first" : "last");
         for (int j = i + 1; j < graph->n_nodes; j++)
             for (int k = 0; k < graph->nodes[j].n_inputs; k++)
                 readers += graph->nodes[j].inputs[k] == i;

@@ -126,6 +126,22 @@ static void input_that_reads(tdmi_graph *graph)
     tdmi_graph_add(graph, TDMI_OP_INPUT, "second", x, (struct tdmi_op_attrs){.preprocess = grey});
 }
 
+static void second_input(tdmi_graph *graph)
+{
+    const int x = tdmi_add_input(graph, &grey);
+    const int y = tdmi_graph_add(graph, TDMI_OP_INPUT, "second", -1,
+                                 (struct tdmi_op_attrs){.preprocess = grey});
+    const int sum = tdmi_graph_join(graph, TDMI_OP_ADD, "add", x, y, (struct tdmi_op_attrs){0});
+    tdmi_add_softmax(graph, tdmi_add_global_pool(graph, "pool", sum));
+}
+
+static void softmax_in_the_middle(tdmi_graph *graph)
+{
+    int x = tdmi_add_global_pool(graph, "pool", tdmi_add_input(graph, &grey));
+    x = tdmi_graph_add(graph, TDMI_OP_SOFTMAX, "early", x, (struct tdmi_op_attrs){0});
+    tdmi_add_softmax(graph, tdmi_add_dense(graph, "dense", x, 3));
+}
+
 static void reads_a_later_node(tdmi_graph *graph)
 {
     tdmi_add_input(graph, &grey);
@@ -243,6 +259,8 @@ TEST(mistakes_are_told_in_a_sentence_that_names_the_node)
         {empty, "must begin with an input", "tested"},
         {no_input, "only earlier nodes can be read", "'relu'"},
         {input_that_reads, "reads no input", "'second'"},
+        {second_input, "only the first node may be", "'second'"},
+        {softmax_in_the_middle, "only the last node may be", "'early'"},
         {reads_a_later_node, "only earlier nodes can be read", "'relu'"},
         {same_name_twice, "taken by node 1", "'relu'"},
         {no_reader, "read by no other", "'first'"},

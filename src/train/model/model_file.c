@@ -7,6 +7,7 @@
 #include "weights/safetensors/safetensors.h"
 #include "train/evaluate/score.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -228,7 +229,11 @@ static tdm_status read_description(const tdm_json_value *root, const char *path,
                         tdmi_graph_classes(model->graph));
     tdmi_arena *arena = &model->arena;
     const char *bn = tdm_json_as_string(tdm_json_member(root, "bn"), "shard");
-    model->shard = (int)tdm_json_as_integer(tdm_json_member(root, "shard"), 8);
+    const int64_t shard = tdm_json_as_integer(tdm_json_member(root, "shard"), 8);
+    if (shard < 1 || shard > INT_MAX)
+        return TDM_FAIL(err, TDM_E_INPUT, "groups (shard) of %lld images; 1 or more are accepted",
+                        (long long)shard);
+    model->shard = (int)shard;
     model->shares_statistics = strcmp(bn, "batch") == 0;
     model->keeps_statistics = strcmp(bn, "frozen") == 0;
     model->is_averaged = tdm_json_as_bool(tdm_json_member(root, "averaged"), false);

@@ -265,6 +265,7 @@ TEST_WITH(what_is_no_model_is_refused_in_a_sentence, begin_with_tree, end_with_t
         {"{\"format_version\":1," NODES "}", "0 class names for a network of 3"},
         {"{\"format_version\":1,\"classes\":[\"a\",\"b\"]," NODES "}", "2 class names"},
         {"{\"format_version\":1,\"classes\":[\"a\",\"b\",\"c\"]," NODES "}", "split.train"},
+        {"{\"format_version\":1,\"shard\":0,\"classes\":[\"a\",\"b\",\"c\"]," NODES "}", "of 0"},
     };
     struct tree *tree = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
