@@ -57,15 +57,18 @@ static tdm_status time_size(struct bench *it, double seconds, struct tdm_bench_a
 {
     const int64_t n = row->bytes / (int64_t)sizeof *it->values, began = tdmi_clock_ns();
     double ignored;
-    bool goes_on = true;
+    bool goes_on = true, is_stopped = false;
     int rounds = 0;
     for (int i = 0; i < warm_ups; i++)
         TDMI_TRY(time_sum(it, n, &ignored, err));
     while (goes_on) {
         TDMI_TRY(time_sum(it, n, &it->seconds[rounds++], err));
-        goes_on = rounds < most_rounds && tdmi_clock_seconds_since(began) < seconds &&
-                  !tdm_stop_is_requested();
+        is_stopped = tdm_stop_is_requested();
+        goes_on = rounds < most_rounds && tdmi_clock_seconds_since(began) < seconds;
         TDMI_TRY(tdmi_comm_broadcast(it->comm, &goes_on, sizeof goes_on, err));
+        TDMI_TRY(tdmi_comm_broadcast(it->comm, &is_stopped, sizeof is_stopped, err));
+        if (is_stopped) /* rank 0 is */
+            return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request while measuring");
     }
     qsort(it->seconds, (size_t)rounds, sizeof *it->seconds, ascending);
     row->rounds = rounds;

@@ -177,7 +177,9 @@ static tdm_status run_thread(void *self, int index, int worker, tdm_error *err)
     int64_t begin = tdmi_clock_ns();
     (void)worker;
     state->forward_s = state->backward_s = DBL_MAX;
-    for (int i = 0; i < least_runs || tdmi_clock_seconds_since(begin) < it->seconds; i++) {
+    for (int i = 0; i < least_runs ||
+                    (tdmi_clock_seconds_since(begin) < it->seconds && !tdm_stop_is_requested());
+         i++) {
         TDM_TRY(run_once(it, state, it->kernel->forward, &state->forward_s, err), err, "forward");
         if (it->has_backward)
             TDM_TRY(run_once(it, state, it->kernel->backward, &state->backward_s, err), err,
@@ -209,7 +211,7 @@ static tdm_status measure_shape(struct ceiling *it, const tdmi_plan *plan, int i
     tdm_status status =
         TDM_WRAP(err, reserve(it, plan->graph, node, err), "measuring %s alone", node->name);
     if (status == TDM_OK)
-        status = tdmi_pool_run(it->pool, it->threads, run_thread, it, err);
+        status = tdmi_pool_run_all(it->pool, it->threads, run_thread, it, err);
     *took = 0.0;
     for (int i = 0; i < it->threads; i++) {
         *took += (it->thread_states[i].forward_s + it->thread_states[i].backward_s) / it->threads;

@@ -120,9 +120,10 @@ static tdm_status measure(struct tdmi_bench_network *it, struct tdm_bench_comput
                           tdm_error *err)
 {
     const double seconds = it->options->seconds;
+    const int images = it->shard < it->options->batch ? it->shard : it->options->batch;
     TDM_TRY(measure_steps(it, seconds * 2 / 3, result, err), err, "measuring");
     describe(it, result);
-    TDM_TRY(tdmi_ceiling_measure(it->plan, it->device, it->pool, it->shard, seconds / 3,
+    TDM_TRY(tdmi_ceiling_measure(it->plan, it->device, it->pool, images, seconds / 3,
                                  &result->ceiling, err),
             err, "measuring");
     if (!it->options->has_profile)

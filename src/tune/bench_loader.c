@@ -255,7 +255,7 @@ static tdm_status decode_on(void *self, int index, int worker, tdm_error *err)
     struct bench *it = self;
     struct thread_state *state = &it->thread_states[index];
     (void)worker, (void)err;
-    while (tdmi_clock_ns() < it->until_ns) {
+    while (tdmi_clock_ns() < it->until_ns && !tdm_stop_is_requested()) {
         int64_t i = atomic_fetch_add(&it->next_file, 1) % it->n_files;
         int64_t item = it->file_items[i];
         const tdmi_text *file = &it->files[i];

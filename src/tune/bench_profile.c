@@ -82,7 +82,7 @@ static tdm_status run_profile(struct profiler *profiler, tdm_error *err)
         profiler->sums[i] = it->plan->backend->memory.alloc(it->device, sums);
         TDMI_CHECK_MEMORY(profiler->sums[i], err);
     }
-    return tdmi_pool_run(it->pool, executors, profile_task, profiler, err);
+    return tdmi_pool_run_all(it->pool, executors, profile_task, profiler, err);
 }
 
 static void profiler_release(struct profiler *profiler)
@@ -171,7 +171,9 @@ static void fill_nodes(struct profiler *profiler, struct tdm_bench_compute *resu
     int images = it->n_executors * it->plan->max_images < it->batch->n
                      ? it->n_executors * it->plan->max_images
                      : it->batch->n;
-    double scale = (double)it->batch->n / images / it->n_executors;
+    /* Teams of threads compute what an executor did alone. */
+    const int threads = it->plan->backend->device.is_host ? tdmi_pool_threads(it->pool) : 1;
+    double scale = (double)it->batch->n / images / threads;
     for (int i = 0; i < n_nodes; i++) {
         struct tdm_bench_node *row = &result->nodes[result->n_nodes];
         *row = (struct tdm_bench_node){0};

@@ -51,15 +51,14 @@ static tdm_status run_task(void *self, int index, int worker, tdm_error *err)
     return TDM_OK;
 }
 
-/* Set rate to the sum of the rates of n_threads workers. A worker that starts late only makes the
- * sum smaller, so the better of two passes counts. */
+/* Set rate to the sum of the rates of n_threads workers, the better of two passes. */
 static tdm_status run_threads(struct probe *probe, tdmi_pool *pool, int n_threads, double *rate,
                               tdm_error *err)
 {
     *rate = 0;
     for (int pass = 0; pass < 2; pass++) {
         double sum = 0;
-        TDM_TRY(tdmi_pool_run(pool, n_threads, run_task, probe, err), err,
+        TDM_TRY(tdmi_pool_run_all(pool, n_threads, run_task, probe, err), err,
                 "measuring on %d threads", n_threads);
         for (int i = 0; i < n_threads; i++)
             sum += probe->rates[i];
@@ -84,7 +83,7 @@ static tdm_status measure(tdmi_pool *pool, struct probe options, struct tdm_mach
     probe.n_threads = tdmi_pool_threads(pool);
     TDMI_TRY(TDMI_NEW(probe.objects, probe.n_threads, err));
     TDMI_TRY(TDMI_NEW(probe.rates, probe.n_threads, err));
-    TDMI_TRY(tdmi_pool_run(pool, probe.n_threads, make_task, &probe, err));
+    TDMI_TRY(tdmi_pool_run_all(pool, probe.n_threads, make_task, &probe, err));
     TDMI_TRY(run_threads(&probe, pool, 1, &rate->one_thread, err));
     return run_threads(&probe, pool, probe.n_threads, &rate->all_threads, err);
 }

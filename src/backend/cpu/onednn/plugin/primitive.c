@@ -7,8 +7,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { most_seats = 64 };
-
 struct seat {
     atomic_bool is_taken;
     dnnl_stream_t stream;
@@ -96,13 +94,13 @@ tdm_status tdmi_onednn_primitive_open(const_dnnl_primitive_desc_t plan,
                                       const struct tdmi_onednn_argument *arguments, int n_arguments,
                                       tdmi_onednn_primitive **primitive, tdm_error *err)
 {
-    int cpus[most_seats];
+    int cpus[TDMI_CPUS_MAX];
     dnnl_engine_t engine = NULL;
     TDMI_AT_END(tdmi_onednn_primitive_close_at) tdmi_onednn_primitive *made = NULL;
     *primitive = NULL;
     TDMI_TRY(TDMI_NEW(made, 1, err));
     TDMI_TRY(tdmi_onednn_need_room("a primitive", err));
-    int n_cpus = tdmi_affinity_mask(cpus, most_seats);
+    int n_cpus = tdmi_affinity_mask(cpus, TDMI_CPUS_MAX);
     made->n_seats = n_cpus > 0 ? n_cpus : 1;
     TDMI_TRY(TDMI_NEW(made->seats, made->n_seats, err));
     for (int i = 0; i < n_arguments; i++)
