@@ -164,7 +164,7 @@ def fill(struct: Any, **values: Any) -> Any:
         value = plain(name, value, accepted)
         try:
             is_taken = kind is not ctypes.c_char_p or value is None or isinstance(value, str)  # a number: an address
-            is_taken = is_taken and (kind is ctypes.c_bool or not isinstance(value, bool))
+            is_taken = is_taken and (kind is ctypes.c_bool) == isinstance(value, bool)
             if is_taken:
                 setattr(struct, member, encode(value) if isinstance(value, str) else value)
                 is_taken = not isinstance(value, (int, float)) or getattr(struct, member) == value  # it fits
@@ -268,20 +268,22 @@ class StopFlag:
             self._running.add(thread)
             try:
                 thread.start()
-            except BaseException:
-                if not thread.is_alive():
-                    self._running.discard(thread)
+            except RuntimeError:  # the system has no thread to give
+                self._running.discard(thread)
                 raise
 
     def end(self, thread: threading.Thread) -> None:
+        """The work is over; twice is once."""
         with self._lock:
             self._running.discard(thread)
             if not self._running and not self._is_final:
                 lib.tdm_stop_clear()
 
-    @staticmethod
-    def request() -> None:
-        lib.tdm_stop_request()
+    def request(self, thread: threading.Thread) -> None:
+        """Stop the work of a thread, unless it has ended: nobody would clear the flag."""
+        with self._lock:
+            if thread in self._running:
+                lib.tdm_stop_request()
 
     def forbid(self) -> None:
         """Python ends: no other work begins."""
@@ -292,8 +294,8 @@ class StopFlag:
         """Stop all work, and wait for its end."""
         with self._lock:
             running = list(self._running)
-        if running:
-            self.request()
+        for thread in running:
+            self.request(thread)
         for thread in running:
             thread.join()
 

@@ -117,6 +117,7 @@ class Loader:
         self._lock = threading.Lock()
         self._epoch = self._position = 0
         self._resumes = False  # the next loop continues in the middle of an epoch
+        self._is_ahead = False  # Ctrl-C came between a batch of the library's and its delivery
         self._loops = 0
         self._shape = (options.size, options.size, options.channels)
         self.source, self.part = os.fspath(source), part
@@ -146,6 +147,8 @@ class Loader:
         """The rest of the epoch after load_state or seek, else a whole one."""
         if self._position > 0 and not self._resumes:
             self.seek(self._epoch + 1)  # the loop before was left early
+        elif self._is_ahead:
+            self.seek(self._epoch, self._position)
         self._resumes = False
         self._loops += 1
         return self._loop(self._loops)
@@ -162,6 +165,7 @@ class Loader:
 
     def _next(self) -> "Optional[Batch]":
         pointer = ctypes.POINTER(c.tdm_batch)()
+        self._is_ahead = True
         call(lib.tdm_loader_next, self._opened(), ctypes.byref(pointer))
         if not pointer:
             self._go(self._epoch + 1, 0)
@@ -171,6 +175,7 @@ class Loader:
         labels = self._copy(lent.labels, (n,), "int32")
         self.items = self._copy(lent.items, (n,), "int64")
         self._position += n
+        self._is_ahead = False
         return images, labels
 
     def _copy(self, lent: Any, shape: Tuple[int, ...], dtype: str) -> Any:
@@ -199,7 +204,7 @@ class Loader:
 
     def _go(self, epoch: int, position: int) -> None:
         call(lib.tdm_loader_seek, self._opened(), epoch, position)
-        self._epoch, self._position = epoch, position
+        self._epoch, self._position, self._is_ahead = epoch, position, False
 
     def state(self) -> LoaderState:
         """Where the loader stands, to be kept with a checkpoint."""

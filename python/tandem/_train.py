@@ -58,8 +58,10 @@ class _Options:
         call(function, text, self.struct, ctypes.byref(document))
         self._documents.append(document)
 
-    def set(self, values: Dict[str, Any]) -> None:
+    def set(self, values: Dict[str, Any], paths: Dict[str, bytes]) -> None:
         self._take(lib.tdm_train_options_set, json.dumps(values).encode())
+        for member, path in paths.items():  # not by JSON: they may not be UTF-8
+            setattr(self.struct, member, path)
 
     def set_recorded(self, out: Path) -> None:
         self._take(lib.tdm_train_options_recorded, encode(out))
@@ -77,7 +79,10 @@ def _spelled(options: Dict[str, Any]) -> Dict[str, Any]:
         values.update(zip(("split-train", "split-val", "split-test"), spelled_split(options["split"])))
     options.pop("split", None)
     for name, value in options.items():
-        values[name.replace("_", "-")] = plain(name, value)
+        value = plain(name, value)
+        if isinstance(value, str) and value != value.encode(errors="replace").decode():
+            raise UsageError(f"option {name} is {value!r}, which is not UTF-8; a text in UTF-8 is accepted")
+        values[name.replace("_", "-")] = value
     if values.get("batch") == 0 and values["batch"] is not False:  # run.json's number for "auto"
         raise UsageError('option batch is 0; 1 to 65536 or "auto" is accepted')
     return values
@@ -130,24 +135,26 @@ def train(source: Path, out: Optional[Path] = None, *, resume: bool = False, fet
     resumed = out if resume else None
     if resume and resumed is None:
         raise UsageError("resume=True requires out, the folder of the run to resume")
-    given: Dict[str, Any] = {member: spelled_path(name, value) for name, member, value in
+    paths = {member: encode(spelled_path(name, value)) for name, member, value in
              (("source", "source", source), ("out", "run", out), ("trace", "trace", trace)) if value is not None}
-    given.update(_spelled(dict(options)), resume=resume)
+    given = {**_spelled(dict(options)), "resume": resume}
 
     def work(sink: Any) -> TrainResult:
         chosen = _Options()
-        chosen.set(given)
+        chosen.set(given, paths)
         if resumed is not None:
             copies = chosen.struct.checkpoint_to
             chosen.reset()
             chosen.struct.checkpoint_to = copies
             chosen.set_recorded(resumed)
-            chosen.set(given)
+            chosen.set(given, paths)
         if os.environ.get("TANDEM_FETCH", "").lower() in ("1", "true", "yes", "on") if fetch is None else fetch:
             _fetch(source, chosen.struct, mirror, sink)
         result = sized(c.tdm_train_result)
         call(lib.tdm_train, chosen.struct, sink, ctypes.byref(result), reads=source)
-        return as_object(lambda writer: lib.tdm_train_result_to_json(result, writer))  # type: ignore[return-value]
+        values = as_object(lambda writer: lib.tdm_train_result_to_json(result, writer))
+        values["run"] = decode(result.run)  # JSON has no bytes that are not UTF-8
+        return values  # type: ignore[return-value]
 
     return run(work, on_event)
 

@@ -111,16 +111,19 @@ def run(work: Callable[[Any], T], on_event: Optional[EventCallback] = None) -> T
     # A daemon whoever starts it: _leave ends it, with a checkpoint, where nobody waits for it.
     thread = threading.Thread(target=in_thread, name="tandem", daemon=True)
     raised: Optional[BaseException] = None
-    is_over = False
-    stop_flag.start(thread)
+    is_started = is_over = False
     while not is_over:
         try:
+            if not is_started:
+                is_started = True
+                stop_flag.start(thread)
             is_over = _handle(events, thread, on_event if raised is None else None)
         except BaseException as error:
             if raised is not None:
                 raise
             raised = error
-            stop_flag.request()
+            stop_flag.request(thread)
+    stop_flag.end(thread)  # Ctrl-C may have come before it began
     stop_flag.wait_if_final()
     if raised is not None:
         raise raised from outcome.get("error")

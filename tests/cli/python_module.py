@@ -106,6 +106,14 @@ class Batches(unittest.TestCase):
         self.assertEqual(loader.position, 21)
         self.assert_same(copies(loader), second)
 
+    def test_an_interrupted_first_batch_is_not_lost(self):
+        loader = tandem.Loader("pictures", **LOADER)
+        expected = copies(loader)
+        loader.seek(0)
+        with mock.patch.object(loader, "_copy", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            next(iter(loader))
+        self.assert_same(copies(loader), expected)
+
     def test_a_state_continues_in_the_middle_of_an_epoch(self):
         loader = tandem.Loader("pictures", threads=1, **LOADER)
         for _ in loader:
@@ -404,6 +412,26 @@ class Training(unittest.TestCase):
         result = tandem.train("pictures", "left", resume=True)  # the stop is over
         self.assertEqual((result["epochs"], tandem.runs.show("left")["state"]), (300, "finished"))
 
+    def test_an_exception_after_the_work_stops_nothing_else(self):
+        def on_event(_event):
+            while _library.stop_flag._running:
+                time.sleep(0.01)
+            raise LookupError("late")
+
+        with self.assertRaisesRegex(LookupError, "late"):
+            tandem.train("pictures", "late", epochs=1, on_event=on_event, **SMALL)
+        self.assertFalse(_library.lib.tdm_stop_is_requested())
+        self.assertEqual(tandem.train("pictures", "after", epochs=1, **SMALL)["epochs"], 1)
+
+    def test_a_path_need_not_be_text(self):
+        folder = os.fsdecode(b"caf\xe9")
+        shutil.copytree("pictures", folder)
+        result = tandem.train(folder, folder + "-run", epochs=1, **SMALL)
+        self.assertEqual(result["run"], folder + "-run")
+        self.assertEqual(tandem.train(folder, folder + "-run", resume=True)["epochs"], 1)
+        with self.assertRaisesRegex(tandem.UsageError, r"^option weights is 'caf\\udce9', which is not UTF-8"):
+            tandem.train("pictures", "none", weights=folder, **SMALL)
+
     def test_ctrl_c_stops_as_in_the_command(self):
         program = ("import tandem\n"
                    "def on_event(event):\n"
@@ -559,6 +587,7 @@ class Failures(unittest.TestCase):
         for function, options, words in (
                 (tandem.Loader, dict(batch_size=8), "^tandem.Loader has no option batch_size; use batch$"),
                 (tandem.Loader, dict(shuffle=2), "^option shuffle is 2; True or False is accepted$"),
+                (tandem.Loader, dict(shuffle="False"), "^option shuffle is 'False'; True or False is accepted$"),
                 (tandem.Loader, dict(size=8.5), "^option size is 8.5; a whole number"),
                 (tandem.Loader, dict(batch=True), "^option batch is True; a whole number"),
                 (tandem.Loader, dict(augment="auto"), "option augment is auto, .*; none or a list such as flip,"),
