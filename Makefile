@@ -59,9 +59,9 @@ fuzz:
 	@tools/fuzz $(SECONDS)
 
 install: all
-	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || \
+	@cmake --install build --prefix "$$(realpath -ms "$(PREFIX)")" >build/install.log || \
 	    { cat build/install.log; exit 1; }
-	@echo "installed in $(DESTDIR)$(abspath $(PREFIX))"
+	@echo "installed in $(DESTDIR)$$(realpath -ms "$(PREFIX)")"
 
 package:
 	@if [ "$(DEPS)" != 0 ]; then tools/deps --package; fi

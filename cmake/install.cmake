@@ -50,24 +50,26 @@ install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 install(CODE "
   set(library \"${CMAKE_BINARY_DIR}/libtandem.so.${PROJECT_VERSION}\")
   set(target \"\${CMAKE_INSTALL_PREFIX}/${private_libdir}\")
-  get_filename_component(deps ${CMAKE_SOURCE_DIR}/.deps REALPATH)
-  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \${library} ${plugins} RESOLVED_DEPENDENCIES_VAR found
+  get_filename_component(deps \"${CMAKE_SOURCE_DIR}/.deps\" REALPATH)
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \"\${library}\" ${plugins} RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing)
   if(missing)
     message(FATAL_ERROR \"libtandem needs \${missing}, which the loader does not find here\")
   endif()
   foreach(file IN LISTS found)
     # The build folder has links to them.
-    get_filename_component(soname \${file} NAME)
-    get_filename_component(file \${file} REALPATH)
-    if(file MATCHES \"^\${deps}/([a-z]+)/\")
-      set(name \${CMAKE_MATCH_1})
-      file(INSTALL \${file} DESTINATION \${target} RENAME \${soname})
+    get_filename_component(soname \"\${file}\" NAME)
+    get_filename_component(file \"\${file}\" REALPATH)
+    string(FIND \"\${file}\" \"\${deps}/\" at)
+    if(at EQUAL 0)
+      file(RELATIVE_PATH name \"\${deps}\" \"\${file}\")
+      string(REGEX REPLACE \"/.*\" \"\" name \"\${name}\")
+      file(INSTALL \"\${file}\" DESTINATION \"\${target}\" RENAME \${soname})
       if(name STREQUAL arrow) # S3 is loaded from beside it, when it is asked for
-        file(GLOB loaded \${deps}/arrow/lib/libarrow_s3.so.*)
-        file(INSTALL \${loaded} DESTINATION \${target})
+        file(GLOB loaded \"\${deps}/arrow/lib/libarrow_s3.so.*\")
+        file(INSTALL \${loaded} DESTINATION \"\${target}\")
       endif()
-      file(INSTALL \${deps}/\${name}/LICENSE RENAME LICENSE.\${name}
+      file(INSTALL \"\${deps}/\${name}/LICENSE\" RENAME LICENSE.\${name}
         DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/tandem\")
     endif()
   endforeach()

@@ -1,6 +1,6 @@
 # bench/ladder says in a sentence what it lacks, and what it measures can be seen to be ours.
 . "$SOURCE/tests/cli/lib.sh"
-command -v python3 >/dev/null || skip "python3 is not there"
+command -v python3 >/dev/null || { skip "python3 is not there"; finish; }
 unset TANDEM_TEST_DATA
 
 expect_exit 2 python3 "$SOURCE/bench/ladder" --tandem "$BUILD/tandem" fashion
