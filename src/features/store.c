@@ -67,6 +67,8 @@ static tdm_status open_files(tdmi_store *store, struct opened *opened, tdmi_aren
             tdmi_store_file_open(path, &store->form, &opened->files[opened->n], err);
         if (status == TDM_E_INPUT && store->drops_damaged && drop(path, err))
             continue;
+        if (status == TDM_E_SYSTEM && tdmi_file_kind_of(path) == TDMI_FILE_MISSING)
+            continue; /* another process has removed it since */
         TDMI_TRY(status);
         opened->n_rows += opened->files[opened->n++]->n_rows;
     }

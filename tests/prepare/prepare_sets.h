@@ -1,7 +1,7 @@
 /* Sets of pictures for the tests of prepare, and what they ask of every table. */
 #pragma once
 
-#include "io/arrow/bridge.h"
+#include "io/arrow/has_arrow.h"
 #include "data/parquet/write.h"
 #include "image/image.h"
 #include "tandem/prepare.h"
@@ -13,7 +13,7 @@
 #include <dirent.h>
 
 /* A case of a build that can write Parquet. */
-#define TEST_PREPARE(name) TEST_IF(tdmi_arrow_require(NULL) == TDM_OK, name)
+#define TEST_PREPARE(name) TEST_IF(has_arrow(), name)
 
 /* A picture of its own for every seed, of width x height. */
 static inline void picture(const struct tree *tree, const char *name, int width, int height,

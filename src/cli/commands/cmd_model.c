@@ -5,8 +5,6 @@
 #include "base/scope.h"
 #include "tandem/network.h"
 
-#include <string.h>
-
 TDMI_POINTER_RELEASE(tdm_network, tdm_network_close)
 
 struct values {
@@ -105,20 +103,25 @@ static void report(const struct tdmi_call *call, const tdm_network *network)
         tdmi_format_amount(totals->multiplications, "", multiplications, sizeof multiplications));
 }
 
-static tdm_status run(struct tdmi_call *call, tdm_error *err)
+static tdm_status show(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
     struct tdm_network_options options = values->network;
     TDMI_AT_END(tdm_network_close_at) tdm_network *network = NULL;
-    if (strcmp(call->arguments[0], "show") != 0)
-        return TDM_FAIL(err, TDM_E_USAGE, "tandem model takes show first; found '%s'",
-                        call->arguments[0]);
     options.model = call->arguments[1];
     TDM_TRY(tdm_network_open(&options, &network, err), err, "showing a model");
     if (values->svg)
         TDMI_TRY(tdm_network_draw(network, values->svg, err));
     report(call, network);
     return TDM_OK;
+}
+
+static tdm_status run(struct tdmi_call *call, tdm_error *err)
+{
+    static const struct tdmi_verb verbs[] = {{"show", "one NAME", 2, 2, show}, {.name = NULL}};
+    const struct tdmi_verb *verb;
+    TDMI_TRY(tdmi_verb_find(call, verbs, &verb, err));
+    return verb->run(call, err);
 }
 
 static const struct tdmi_argument arguments[] = {

@@ -152,14 +152,14 @@ static bool has_scheme(const char *path)
     return isalpha((unsigned char)path[0]) && strncmp(path + strspn(path, letters), "://", 3) == 0;
 }
 
-static bool is_file_uri(const char *path)
+const char *tdmi_storage_local(const char *path)
 {
-    return strncmp(path, "file://", 7) == 0;
+    return strncmp(path, "file://", 7) == 0 ? path + 7 : path;
 }
 
 bool tdmi_storage_is_uri(const char *path)
 {
-    return has_scheme(path) && !is_file_uri(path);
+    return has_scheme(path) && tdmi_storage_local(path) == path;
 }
 
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
@@ -172,7 +172,7 @@ const char *tdmi_storage_plain(const char *path, tdmi_arena *arena)
 static tdm_status find(const char *path, const struct tdmi_storage_table **table,
                        const char **taken, tdm_error *err)
 {
-    *taken = is_file_uri(path) ? path + 7 : path;
+    *taken = tdmi_storage_local(path);
     *table = tdmi_storage_is_uri(path) ? tdmi_storage_of_uris() : &local;
     if (*table == NULL)
         return TDM_FAIL(err, TDM_E_INPUT,

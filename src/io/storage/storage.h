@@ -30,6 +30,8 @@ tdm_status tdmi_storage_look(const char *path, struct tdmi_place *place,
 enum tdmi_file_kind tdmi_storage_kind(const char *path);
 /* Begins with "scheme://", other than file. */
 bool tdmi_storage_is_uri(const char *path);
+/* Path without "file://" before it. */
+const char *tdmi_storage_local(const char *path);
 /* Path without the "?query" of a URI. The query says how to reach the store, which remembers it
  * once looked at, so paths can be joined and cut without care. In the arena, or NULL. */
 const char *tdmi_storage_plain(const char *path, tdmi_arena *arena);

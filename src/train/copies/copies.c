@@ -77,8 +77,7 @@ static tdm_status put_file(const struct tdmi_copies *copies, const struct tdmi_m
 {
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     struct open_file from = {file->name, file->fd};
-    const char *key = tdmi_manifest_key(file, &scratch);
-    const char *path = key ? tdmi_path_join(&scratch, copies->url, key) : NULL;
+    const char *path = tdmi_manifest_place(file, copies->url, &scratch);
     TDMI_CHECK_MEMORY(path, err);
     return tdmi_storage_put(path, &(struct tdmi_byte_source){&from, read_open_file}, file->n_bytes,
                             err);

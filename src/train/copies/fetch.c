@@ -59,8 +59,7 @@ static tdm_status fetch_file(const char *url, const char *run,
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     TDMI_AT_END(tdmi_storage_close_at) tdmi_storage_file *from = NULL;
     TDMI_AT_END(tdmi_atomic_abort_at) tdmi_atomic_file *to = NULL;
-    const char *key = tdmi_manifest_key(file, &scratch);
-    const char *path = key ? tdmi_path_join(&scratch, url, key) : NULL;
+    const char *path = tdmi_manifest_place(file, url, &scratch);
     const char *target = tdmi_path_join(&scratch, run, file->name);
     TDMI_CHECK_MEMORY(path && target, err);
     TDMI_TRY(tdmi_storage_open(path, &from, err));
@@ -134,8 +133,7 @@ static tdm_status read_record(const char *url, const struct tdmi_manifest_file *
     enum { LIMIT_BYTES = 64 << 20 };
     TDMI_AT_END(tdmi_arena_release) tdmi_arena scratch = {0};
     TDMI_AT_END(tdmi_text_release) tdmi_text text = {0};
-    const char *key = tdmi_manifest_key(file, &scratch);
-    const char *path = key ? tdmi_path_join(&scratch, url, key) : NULL;
+    const char *path = tdmi_manifest_place(file, url, &scratch);
     TDMI_CHECK_MEMORY(path, err);
     TDMI_TRY(tdmi_storage_read_file(path, LIMIT_BYTES, &text, err));
     return tdm_json_read(tdmi_text_string(&text), text.length_bytes, path, document, err);

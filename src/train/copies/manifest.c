@@ -126,6 +126,13 @@ const char *tdmi_manifest_key(const struct tdmi_manifest_file *file, tdmi_arena 
     return key;
 }
 
+const char *tdmi_manifest_place(const struct tdmi_manifest_file *file, const char *url,
+                                tdmi_arena *arena)
+{
+    const char *key = tdmi_manifest_key(file, arena);
+    return key ? tdmi_path_join(arena, url, key) : NULL;
+}
+
 bool tdmi_manifest_is_key(const char *name)
 {
     return strspn(name, "0123456789abcdef") == KEY_DIGITS && name[KEY_DIGITS] == '-';

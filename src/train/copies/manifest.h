@@ -43,6 +43,9 @@ bool tdmi_manifest_is_known(const char *name);
 
 /* The name of a file at the other place, "0123456789abcdef-last.safetensors", in the arena. */
 const char *tdmi_manifest_key(const struct tdmi_manifest_file *file, tdmi_arena *arena);
+/* Where a file of the copies at url lies, in the arena. */
+const char *tdmi_manifest_place(const struct tdmi_manifest_file *file, const char *url,
+                                tdmi_arena *arena);
 bool tdmi_manifest_is_key(const char *name);
 /* Does it name the same bytes? */
 bool tdmi_manifest_has(const tdmi_manifest *manifest, const struct tdmi_manifest_file *file);

@@ -7,6 +7,7 @@
 #include "base/file/file.h"
 #include "base/memory.h"
 #include "io/arrow/bridge.h"
+#include "io/arrow/has_arrow.h"
 #include "data/delta/log.h"
 #include "data/delta/path.h"
 #include "data/delta/vector.h"
@@ -22,7 +23,7 @@
 /* Status of opening a file that is not Parquet. */
 static tdm_status no_parquet(void)
 {
-    return tdmi_arrow_require(NULL) != TDM_OK ? TDM_E_ABSENT : TDM_E_INPUT;
+    return !has_arrow() ? TDM_E_ABSENT : TDM_E_INPUT;
 }
 
 static void log_text(const struct tree *tree, const char *name, const char *text)
@@ -240,7 +241,6 @@ TEST(golden_tables_are_as_written_down)
 {
     char root[1024];
     snprintf(root, sizeof root, "%s", test_data("delta-golden"));
-    bool has_arrow = tdmi_arrow_require(NULL) == TDM_OK;
     for (int i = 0; i < N_GOLDEN; i++) {
         char path[1200];
         snprintf(path, sizeof path, "%s/%s", root, golden[i].name);
@@ -252,14 +252,14 @@ TEST(golden_tables_are_as_written_down)
         tdm_error err = {0};
         TDMI_AT_END(tdmi_delta_table_release) struct tdmi_delta_table table = {0};
         tdm_status status = tdmi_delta_log_read(path, golden[i].version, &table, &err);
-        if (status == TDM_E_ABSENT && !has_arrow)
+        if (status == TDM_E_ABSENT && !has_arrow())
             continue; /* a checkpoint */
         if (status != TDM_OK)
             fail_msg("%s: %s", golden[i].name, tdm_error_sentence(&err, 0));
         print_message("# %s version %d: %d files\n", golden[i].name, (int)table.version,
                       (int)table.n_files);
         assert_int_equal(table.n_files, golden[i].n_files);
-        if (has_arrow && golden[i].n_rows >= 0)
+        if (has_arrow() && golden[i].n_rows >= 0)
             assert_int_equal(count_rows(&table), golden[i].n_rows);
     }
 }
@@ -305,7 +305,7 @@ TEST(partition_values_and_paths_of_spark_are_read)
  * sentence comes of it. */
 TEST(damaged_checkpoints_are_survived)
 {
-    if (tdmi_arrow_require(NULL) != TDM_OK)
+    if (!has_arrow())
         skip();
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     static const char from[] =

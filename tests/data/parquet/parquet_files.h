@@ -5,12 +5,8 @@
 
 #include "data/parquet/write.h"
 #include "io/arrow/cell.h"
+#include "io/arrow/has_arrow.h"
 #include "unit.h"
-
-static inline bool has_arrow(void)
-{
-    return tdmi_arrow_require(NULL) == TDM_OK;
-}
 
 static inline tdm_status add_to_text(void *self, const void *bytes, size_t n_bytes, tdm_error *err)
 {

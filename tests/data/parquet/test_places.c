@@ -6,14 +6,12 @@
 #include "unit.h"
 #include "data/parquet/parquet_files.h"
 
-#include "io/arrow/bridge.h"
-
 enum { ROWS = 12 };
 
 /* parquet/test_foreign.c has what such a build says. */
 static void skip_without_arrow(void)
 {
-    if (tdmi_arrow_require(NULL) != TDM_OK)
+    if (!has_arrow())
         skip();
 }
 

@@ -3,12 +3,11 @@
 #include "data/parquet/parquet_files.h"
 
 #include "base/file/file.h"
-#include "io/arrow/bridge.h"
 #include "data/delta/write.h"
 
 static bool arrow_or_skip(void)
 {
-    if (tdmi_arrow_require(NULL) == TDM_OK)
+    if (has_arrow())
         return true;
     print_message("skipped: this build has no Arrow\n");
     skip();
@@ -221,7 +220,7 @@ TEST(files_that_are_gone_or_changed_are_named)
                    "_delta_log/00000000000000000000.json, line 3 makes 'a.parquet' part of version "
                    "0: was the table vacuumed");
     tree_text(&tree, "a.parquet", "short");
-    if (tdmi_arrow_require(NULL) == TDM_OK)
+    if (has_arrow())
         assert_refused(tree.root, TDM_E_INPUT, "a.parquet");
     else
         assert_refused(tree.root, TDM_E_ABSENT, "a.parquet");
@@ -235,7 +234,7 @@ static void assert_needs_follow(const char *table, const char *word)
     tdm_error err = {0};
     assert_refused(table, TDM_E_INPUT, word);
     assert_refused(table, TDM_E_INPUT, "--follow reads it all the same");
-    if (tdmi_arrow_require(NULL) != TDM_OK)
+    if (!has_arrow())
         return;
     assert_ok(tdmi_source_open(table, &follow, &source, &err), &err);
     assert_int_equal(tdmi_source_items(source), 4);
@@ -260,7 +259,7 @@ TEST(files_outside_of_the_table_need_follow)
     TDMI_AT_END(tree_free) struct tree tree = tree_new();
     struct stat found;
     char table[100], absolute[100], uri[100];
-    if (tdmi_arrow_require(NULL) == TDM_OK)
+    if (has_arrow())
         write_parquet_file(&tree, "other/a.parquet",
                            &(struct written){.n_rows = 4, .n_classes = 2});
     else
@@ -296,7 +295,7 @@ TEST(files_outside_of_the_table_need_follow)
     snprintf(other.root, sizeof other.root, "%s/other", tree.root);
     write_log(&other, near, more, 1, "");
     assert_int_equal(symlink("other", tree_path(&tree, "link")), 0);
-    if (tdmi_arrow_require(NULL) == TDM_OK) {
+    if (has_arrow()) {
         tdmi_source *source = open_source(tree_path(&tree, "link"));
         assert_int_equal(tdmi_source_items(source), 4);
         tdmi_source_close(source);

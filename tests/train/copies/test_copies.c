@@ -93,8 +93,9 @@ static const char *copy_of(const struct tree *tree, const char *name)
     assert_int_equal(tdmi_manifest_read(below(tree, "place"), &manifest, NULL), TDM_OK);
     for (int64_t i = 0; i < manifest.n; i++)
         if (strcmp(manifest.files[i].name, name) == 0)
-            snprintf(path, sizeof path, "%s/place/%s", tree->root,
-                     tdmi_manifest_key(&manifest.files[i], &manifest.arena));
+            snprintf(
+                path, sizeof path, "%s",
+                tdmi_manifest_place(&manifest.files[i], below(tree, "place"), &manifest.arena));
     return path;
 }
 

@@ -7,6 +7,8 @@
 #include "data/delta/path.h"
 #include "data/delta/vector.h"
 #include "data/parquet/member.h"
+#include "io/storage/storage.h"
+
 #include <inttypes.h>
 
 /* Needed only while opening. */
@@ -192,8 +194,7 @@ static tdm_status delta_open(const char *path, const struct tdm_source_options *
     int64_t version;
     TDMI_CHECK_MEMORY(tdmi_delta_path_version(path, &in.arena, &table, &version), err);
     /* Storage takes what follows file:// as it is, Arrow undoes its escapes: plain names agree. */
-    if (strncmp(table, "file://", 7) == 0)
-        table += 7;
+    table = tdmi_storage_local(table);
     TDMI_TRY(tdmi_delta_log_read(table, version, &in.table, err));
     in.table.follows = options->follow;
     TDMI_TRY(make_members(&in, err));

@@ -40,7 +40,7 @@ static void list_release(void *self)
 /* Absolute, or a URI. */
 static bool is_absolute(const char *path)
 {
-    return path[0] == '/' || strncmp(path, "file://", 7) == 0 || tdmi_storage_is_uri(path);
+    return path[0] == '/' || tdmi_storage_local(path) != path || tdmi_storage_is_uri(path);
 }
 
 static tdm_status add_row(void *self, const struct tdmi_list_row *row, tdm_error *err)
