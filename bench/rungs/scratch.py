@@ -51,7 +51,7 @@ def curve(work, model, steps):
               "--schedule", "cosine", "--warmup", "1", "--weight-decay", "0.0005", "--tuned", "--nhwc"])
     theirs = read_losses(path.read_text())
     shutil.rmtree(work.folder / "losses" / f"curve-{model}", ignore_errors=True)
-    return {"model": model, "rates_agree": all(abs(a[1] - b[1]) <= 1e-6 * b[1] for a, b in zip(ours, theirs)),
+    return {"model": model, "rates_agree": all(abs(a[1] - b[1]) <= 1e-6 * b[1] for a, b in zip(ours, theirs, strict=True)),
             "ours": [loss for _, _, loss in ours], "torch": [loss for _, _, loss in theirs]}
 
 

@@ -5,7 +5,7 @@
 
 static const char *const transports[] = {"thread", "tcp"};
 enum { n_transports = sizeof transports / sizeof transports[0], n_values = 300000, world = 3 };
-enum { late_ns = 30 * 1000000 };
+enum { late_ns = 300 * 1000000 };
 
 struct traced {
     bool is_right;
@@ -29,6 +29,7 @@ static void sum_and_tell(tdmi_comm *comm, void *self)
                     tdmi_lane_open(it->trace, "messages", 0, &messages, NULL) == TDM_OK &&
                     tdmi_lane_open(it->trace, "compute", 0, &caller, NULL) == TDM_OK;
     is_right = is_right && tdmi_comm_divide(comm, world, NULL) == TDM_OK;
+    is_right = is_right && tdmi_comm_broadcast(comm, values, 64, NULL) == TDM_OK; /* all are here */
     tdmi_comm_trace(comm, messages, caller);
     if (tdmi_comm_rank(comm) == 2)
         sleep_ns(late_ns);

@@ -6,7 +6,7 @@
 set -u
 source=$(cd "$(dirname "$0")/../.." && pwd)
 tandem=$(realpath "${1:-$source/build/tandem}")
-[ "$(id -u)" = 0 ] && command -v ip >/dev/null || { echo "skip - needs root and iproute2"; exit 0; }
+[ "$(id -u)" = 0 ] && command -v ip >/dev/null || { echo "skip - needs root and iproute2"; exit 77; }
 hosts=4 deadline=4
 work=$(mktemp -d)
 name=tnd$$
@@ -22,7 +22,7 @@ clean() {
 trap clean EXIT
 cd "$work" || exit 1
 
-ip link add "$bridge" type bridge && ip link set "$bridge" up || { echo "skip - no bridge can be made"; exit 0; }
+ip link add "$bridge" type bridge && ip link set "$bridge" up || { echo "skip - no bridge can be made"; exit 77; }
 "$tandem" synth photos --classes 3 --per-class 40 --size 40 --quiet >/dev/null || exit 1
 for h in $(seq 0 $((hosts - 1))); do
     ip netns add "$name$h" && ip link add "${name}v$h" type veth peer name eth0 netns "$name$h" || exit 1
