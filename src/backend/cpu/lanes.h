@@ -278,8 +278,9 @@ LANES_INLINE lanes lanes_load_part(const float *from, int n)
 }
 LANES_INLINE void lanes_store_part(float *to, lanes a, int n)
 {
-    for (int i = 0; i < n; i++)
-        to[i] = a[i];
+    for (int i = 0; i < LANES; i++)
+        if (i < n) /* there, not in the loop's condition: GCC 14 would warn of a longer loop */
+            to[i] = a[i];
 }
 LANES_INLINE lanes lanes_root(lanes a)
 {
