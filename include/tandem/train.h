@@ -27,7 +27,8 @@ struct tdm_train_options {
     const char *source;  /* class folders, an archive, a list, a table, IDX or CIFAR files */
     struct tdm_source_options how; /* … where the path does not say it */
     const char *run;               /* run folder to make; NULL: runs/<model>-<time> */
-    const char *model;   /* of tdm_network_name; NULL: that of the weights, else by the images */
+    const char *model;   /* name of a network (tdm_network_name); NULL: the network of the weights,
+                            else the images choose one */
     const char *weights; /* file, or published name (tandem/weights.h); NULL, "auto": without model,
                             published ones on this machine, else from scratch */
     const char *freeze;  /* "base", "none", a number of layers, or "auto" */

@@ -11,9 +11,9 @@ enum {
     most_rows = 16,
     most_pixels = 512, /* that a thread adds in f32 */
     any_threads = 128,
-    any_pixels = 64,     /* of a thread at least */
+    any_pixels = 64,     /* a thread adds at least so many */
     any_chunks = 1024,   /* at most */
-    most_images = 65536, /* of a batch (--batch) */
+    most_images = 65536, /* --batch takes no more */
     W = 2                /* columns of a strip of dy: more would not fit beside the sums */
 };
 
