@@ -43,10 +43,15 @@ test-long:
 	@tools/test long
 
 check: all
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --test; fi
 	@tools/check-layers
 	@tools/check-style
 
-minimal debug asan cuda: deps
+minimal cuda: deps
+	@tools/build $@
+
+debug asan:
+	@if [ "$(DEPS)" != 0 ]; then tools/deps --test; fi
 	@tools/build $@
 
 tsan:
