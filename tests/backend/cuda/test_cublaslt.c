@@ -45,14 +45,6 @@ static int run_product(tdmi_device *device, const struct tdmi_cublaslt_product *
     return algorithm;
 }
 
-/* For tests that want one to be the slower. */
-static int make_slow(void **state)
-{
-    (void)state;
-    products->slow_ns = 5000000;
-    return 0;
-}
-
 TEST(products_of_every_type_and_layout_are_right)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
@@ -79,7 +71,7 @@ TEST(products_of_every_type_and_layout_are_right)
 static const struct tdmi_cublaslt_product plain = {
     .type = TDMI_DTYPE_F32, .rows = 4, .columns = 3, .depth = 2, .alignment = 16};
 
-TEST_WITH(the_fastest_working_algorithm_is_chosen, make_slow, NULL)
+TEST(the_fastest_working_algorithm_is_chosen)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu_with("/nowhere/libcudnn.so.9", &home);
@@ -135,7 +127,7 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
+TEST(choices_are_kept_and_timed_again_where_damaged)
 {
     /* from the end: the quotation mark, digits of the algorithm, all that is behind it */
     static const struct {

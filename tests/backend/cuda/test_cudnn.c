@@ -19,14 +19,6 @@ static void refused(const char *file, const char *sentence)
     assert_says(&err, sentence);
 }
 
-/* For tests that want one to be the slower. */
-static int make_slow(void **state)
-{
-    (void)state;
-    convs->slow_ns = 5000000;
-    return 0;
-}
-
 TEST(a_missing_or_old_library_is_refused_with_a_reason)
 {
     refused("/nowhere/libcudnn.so.9", "opening cuDNN: ");
@@ -141,7 +133,7 @@ static int engine_of(tdmi_device *device, const struct tdmi_cudnn_conv *it)
     return engine;
 }
 
-TEST_WITH(the_fastest_engine_of_the_right_kind_is_chosen, make_slow, NULL)
+TEST(the_fastest_engine_of_the_right_kind_is_chosen)
 {
     TDMI_AT_END(folder_remove) struct folder home = folder_new();
     tdmi_device *device = open_gpu(&home, NULL);
@@ -153,8 +145,7 @@ TEST_WITH(the_fastest_engine_of_the_right_kind_is_chosen, make_slow, NULL)
     assert_int_equal(convs->runs[FAKE_FAILS], 1);
     assert_true(convs->runs[FAKE_SLOW] > 1);
     it.type = TDMI_DTYPE_BF16; /* its products are exact in a tensor core, those of f32 are not */
-    (void)engine_of(device, &it);
-    assert_true(convs->runs[FAKE_CORE] > 0);
+    assert_int_equal(engine_of(device, &it), FAKE_CORE);
     it.type = TDMI_DTYPE_F32;
     it.may_vary = true; /* another problem, so that nobody else is given its answer */
     (void)engine_of(device, &it);
@@ -227,7 +218,7 @@ static void spoil(const char *path, long at, const char *with)
     fclose(file);
 }
 
-TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
+TEST(choices_are_kept_and_timed_again_where_damaged)
 {
     static const struct {
         long at;
@@ -252,7 +243,7 @@ TEST_WITH(choices_are_kept_and_timed_again_where_damaged, make_slow, NULL)
     convs->version = 91900;
 }
 
-TEST_WITH(a_resumed_run_uses_its_first_choices, make_slow, NULL)
+TEST(a_resumed_run_uses_its_first_choices)
 {
     TDMI_AT_END(folder_remove)
     struct folder home = folder_new(), other = folder_new(), run = folder_new();

@@ -9,12 +9,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* NVIDIA's headers, which declare these functions, are not needed here. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-struct fake_cublaslt fake_cublaslt = {.version = 130100, .slow_ns = 100000};
+struct fake_cublaslt fake_cublaslt = {.version = 130100};
 
 enum { invalid = 7, not_supported = 15, failed = 13, mark = 0x7a };
 
@@ -265,7 +264,6 @@ struct queued {
     const void *a, *b, *added; /* added NULL: nothing is */
     void *d, *workspace;
     size_t workspace_bytes;
-    struct timespec sleep; /* before it computes */
 };
 
 static void run_queued(void *self)
@@ -274,8 +272,6 @@ static void run_queued(void *self)
     const struct layout *to = &it->result;
     const int32_t transposes_first = it->operation.transposes_first,
                   transposes_second = it->operation.transposes_second;
-    if (it->sleep.tv_nsec > 0)
-        nanosleep(&it->sleep, NULL);
     memset(it->workspace, 0xff, it->workspace_bytes);
     for (int64_t column = 0; column < to->columns; column++)
         for (int64_t row = 0; row < to->rows; row++) {
@@ -322,10 +318,10 @@ int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void 
                             .d = d,
                             .workspace = workspace,
                             .workspace_bytes = workspace_bytes};
-    queued.sleep.tv_nsec =
-        fake_cublaslt.every_ns + (algorithm->words[0] == FAKE_SLOWLY ? fake_cublaslt.slow_ns : 0);
+    const long ns =
+        fake_cublaslt.every_ns + (algorithm->words[0] == FAKE_SLOWLY ? fake_slow_ns : 0);
     if (fake_cublaslt.launch)
-        return fake_cublaslt.launch(stream, run_queued, &queued, sizeof queued);
+        return fake_cublaslt.launch(stream, run_queued, &queued, sizeof queued, ns);
     run_queued(&queued);
     return 0;
 }

@@ -15,8 +15,6 @@ enum fake_algorithm {
 
 struct fake_cublaslt {
     unsigned long version;
-    long slow_ns; /* that FAKE_SLOWLY takes longer; more than a busy machine keeps others waiting,
-                     where a test wants it to lose for sure */
     fake_launch *launch;
     long every_ns; /* that every run takes longer */
     int handle_code;

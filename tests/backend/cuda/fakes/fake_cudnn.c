@@ -11,12 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* NVIDIA's headers, which declare these functions, are not needed here. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-struct fake_cudnn fake_cudnn = {.version = 91900, .slow_ns = 100000, .right_bytes = 1000};
+struct fake_cudnn fake_cudnn = {.version = 91900, .right_bytes = 1000};
 
 enum { bad_param = 2000, not_supported = 3000, failed = 5000, not_there = 1001 };
 enum { most_attributes = 16 };
@@ -517,14 +516,11 @@ struct queued {
     struct flat flat;
     void *at[most_tensors], *workspace;
     size_t workspace_bytes;
-    struct timespec sleep; /* before it computes */
 };
 
 static void run_queued(void *self)
 {
     const struct queued *it = self;
-    if (it->sleep.tv_nsec > 0)
-        nanosleep(&it->sleep, NULL);
     struct fake_run run = {.flat = &it->flat};
     for (int t = 0; t < it->flat.n_tensors; t++) {
         const struct flat_tensor *tensor = &it->flat.tensors[t];
@@ -571,15 +567,16 @@ int cudnnBackendExecute(tdmi_cudnn_handle handle, tdmi_cudnn_descriptor plan,
     fake_cudnn.runs[engine]++;
     if (engine == FAKE_FAILS)
         return complain(failed, "engine %d", FAKE_FAILS);
-    queued.sleep.tv_nsec = fake_cudnn.every_ns + (engine == FAKE_SLOW ? fake_cudnn.slow_ns : 0);
+    const long ns =
+        fake_cudnn.every_ns + (engine == FAKE_SLOW ? fake_slow_ns : engine != FAKE_CORE);
     const int code = find_tensors(&queued, given);
     if (code != 0)
         return code;
     queued.workspace = *(void **)workspace->values;
     queued.workspace_bytes = (size_t)workspace_of(engine);
     if (fake_cudnn.launch)
-        return fake_cudnn.launch(*(struct CUstream_st **)handle, run_queued, &queued,
-                                 sizeof queued);
+        return fake_cudnn.launch(*(struct CUstream_st **)handle, run_queued, &queued, sizeof queued,
+                                 ns);
     run_queued(&queued);
     return 0;
 }

@@ -20,8 +20,6 @@ enum fake_engine {
 
 struct fake_cudnn {
     unsigned long version;
-    long slow_ns; /* that FAKE_SLOW takes longer; more than a busy machine keeps others waiting,
-                     where a test wants it to lose for sure */
     fake_launch *launch;
     long right_bytes;       /* of workspace, that FAKE_RIGHT and FAKE_CORE want */
     long every_ns;          /* that every run takes longer */

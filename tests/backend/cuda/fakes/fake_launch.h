@@ -6,6 +6,9 @@
 
 struct CUstream_st;
 
-/* 0, or a code. NULL in its place: it runs at once. */
+enum { fake_slow_ns = 5000000 }; /* that a slow algorithm takes longer */
+
+/* 0, or a code. NULL in its place: it runs at once. ns: that it takes by the GPU's clock
+ * (fake_runtime.h), whatever the machine does meanwhile. */
 typedef int fake_launch(struct CUstream_st *queue, void (*run)(void *self), void *self,
-                        size_t self_bytes);
+                        size_t self_bytes, long ns);

@@ -59,7 +59,7 @@ static void run_copy(void *self)
 static void copy(struct CUstream_st *queue, void *to, const void *from, size_t n)
 {
     struct copy it = {to, from, n * sizeof(float)};
-    (void)fake_nccl.launch(queue, run_copy, &it, sizeof it);
+    (void)fake_nccl.launch(queue, run_copy, &it, sizeof it, 0);
     (void)fake_nccl.synchronize(queue);
 }
 

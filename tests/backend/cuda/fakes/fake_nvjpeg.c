@@ -319,7 +319,7 @@ int nvjpegDecodeBatched(void *handle, void *state, const uint8_t *const *bytes,
             return TDMI_NVJPEG_BAD;
         }
         const int code = fake_nvjpeg.launch
-                             ? fake_nvjpeg.launch(queue, run_copy, &copy, sizeof copy)
+                             ? fake_nvjpeg.launch(queue, run_copy, &copy, sizeof copy, 0)
                              : (run_copy(&copy), 0);
         if (code)
             return code;

@@ -63,6 +63,7 @@ struct fake_block {
 
 struct fake_gpu {
     size_t used_bytes;
+    int64_t now_ns;            /* by its clock, which stands still while nothing is computed */
     cudaError_t lost;          /* by a failed kernel: result of every later call */
     struct CUstream_st legacy; /* the default stream */
 };

@@ -18,9 +18,10 @@ static const struct tdmi_cuda_places nowhere = {
     "/nowhere/libnccl.so.2", "/nowhere"};
 static struct tdmi_cuda_places places;
 
-static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self, size_t self_bytes)
+static int launch(struct CUstream_st *queue, void (*run)(void *self), void *self, size_t self_bytes,
+                  long ns)
 {
-    const struct tdmi_shim_launch it = {queue, {1, 1, 1}, {1, 1, 1}, run, self, self_bytes};
+    const struct tdmi_shim_launch it = {queue, {1, 1, 1}, {1, 1, 1}, run, self, self_bytes, ns};
     return tdmi_shim_launch(&it);
 }
 

@@ -78,17 +78,15 @@ static const char *use_nvjpeg(void)
 }
 
 /* TANDEM_FAKE_NCCL, TANDEM_FAKE_CUDNN, TANDEM_FAKE_CUBLASLT: files of the stand-ins;
- * TANDEM_FAKE_WORKSPACE: workspace of cuDNN's fastest engine, which is the fastest by far then. */
+ * TANDEM_FAKE_WORKSPACE: workspace of cuDNN's fastest engine. */
 static void use_libraries(void)
 {
     const char *cudnn = getenv("TANDEM_FAKE_CUDNN"), *cublaslt = getenv("TANDEM_FAKE_CUBLASLT");
     const char *workspace = getenv("TANDEM_FAKE_WORKSPACE");
     void *library = cudnn && workspace ? dlopen(cudnn, RTLD_NOW | RTLD_LOCAL) : NULL;
     struct fake_cudnn *fake = library ? dlsym(library, "fake_cudnn") : NULL;
-    if (fake) {
+    if (fake)
         fake->right_bytes = strtol(workspace, NULL, 10);
-        fake->slow_ns = 20000000;
-    }
     tdmi_shim_nvjpeg(use_nvjpeg());
     tdmi_shim_nccl(getenv("TANDEM_FAKE_NCCL"));
     if (cudnn || cublaslt)

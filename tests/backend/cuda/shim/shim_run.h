@@ -46,6 +46,7 @@ struct tdmi_shim_launch {
     void (*run)(void *self); /* the kernel, for the thread whose turn it is */
     void *self;
     size_t self_bytes;
+    long ns; /* that it takes longer by the clock of a fake GPU */
 };
 /* Both give 0, or the code that CUDA's runtime would give. */
 int tdmi_shim_launch(const struct tdmi_shim_launch *launch);
