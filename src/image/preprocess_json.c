@@ -9,21 +9,28 @@
  */
 #include "image/preprocess.h"
 #include "base/scope.h"
-#include <string.h>
+#include "base/text/choice.h"
 
 #define MAX_SIDE 65535
 
 static const char *const fit_names[] = {
-    [TDMI_FIT_PAD] = "pad", [TDMI_FIT_CROP] = "crop", [TDMI_FIT_STRETCH] = "stretch", NULL};
+    [TDMI_FIT_PAD] = "pad", [TDMI_FIT_CROP] = "crop", [TDMI_FIT_STRETCH] = "stretch"};
 static const char *const filter_names[] = {[TDMI_FILTER_LANCZOS] = "lanczos",
                                            [TDMI_FILTER_BICUBIC] = "bicubic",
-                                           [TDMI_FILTER_BILINEAR] = "bilinear",
-                                           NULL};
-static const char *const scale_names[] = {
-    [TDMI_SCALE_TF] = "tf",   [TDMI_SCALE_TORCH] = "torch", [TDMI_SCALE_UNIT] = "unit",
-    [TDMI_SCALE_RAW] = "raw", [TDMI_SCALE_CAFFE] = "caffe", NULL};
-static const char *const members[] = {"width",  "height", "channels", "fit", "crop_fraction",
-                                      "filter", "scale",  "draft",    NULL};
+                                           [TDMI_FILTER_BILINEAR] = "bilinear"};
+static const char *const scale_names[] = {[TDMI_SCALE_TF] = "tf",
+                                          [TDMI_SCALE_TORCH] = "torch",
+                                          [TDMI_SCALE_UNIT] = "unit",
+                                          [TDMI_SCALE_RAW] = "raw",
+                                          [TDMI_SCALE_CAFFE] = "caffe"};
+static const char *const members[] = {"width",         "height", "channels", "fit",
+                                      "crop_fraction", "filter", "scale",    "draft"};
+enum {
+    N_FITS = sizeof fit_names / sizeof fit_names[0],
+    N_FILTERS = sizeof filter_names / sizeof filter_names[0],
+    N_SCALES = sizeof scale_names / sizeof scale_names[0],
+    N_MEMBERS = sizeof members / sizeof members[0],
+};
 
 const char *tdmi_fit_word(enum tdmi_fit fit)
 {
@@ -50,75 +57,42 @@ void tdmi_preprocess_to_json(const struct tdmi_preprocess *preprocess, tdm_json_
     tdm_json_object_end(writer);
 }
 
-static int find(const char *const *words, const char *word)
-{
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(words[i], word) == 0)
-            return i;
-    return -1;
-}
-
-/* "pad, crop, stretch" */
-static const char *list(const char *const *words, char *buffer, size_t buffer_bytes)
-{
-    size_t used = 0;
-    buffer[0] = '\0';
-    for (int i = 0; words[i] != NULL && used < buffer_bytes; i++) {
-        const char *parts[] = {i > 0 ? ", " : "", words[i]};
-        for (int p = 0; p < 2; p++)
-            for (const char *c = parts[p]; *c != '\0' && used + 1 < buffer_bytes; c++)
-                buffer[used++] = *c;
-        buffer[used] = '\0';
-    }
-    return buffer;
-}
-
-static tdm_status find_word(const char *word, const char *const *words, int *value, tdm_error *err)
-{
-    char possible[100];
-    *value = find(words, word);
-    if (*value < 0)
-        return TDM_FAIL(err, TDM_E_USAGE, "\"%s\"; possible are: %s", word,
-                        list(words, possible, sizeof possible));
-    return TDM_OK;
-}
-
 tdm_status tdmi_fit_find(const char *word, enum tdmi_fit *fit, tdm_error *err)
 {
-    int value = 0;
-    tdm_status status = find_word(word, fit_names, &value, err);
-    *fit = status == TDM_OK ? (enum tdmi_fit)value : *fit;
+    int value = (int)*fit;
+    tdm_status status = tdmi_choice_find("fit", word, fit_names, N_FITS, &value, err);
+    *fit = (enum tdmi_fit)value;
     return status;
 }
 
 tdm_status tdmi_filter_find(const char *word, enum tdmi_filter *filter, tdm_error *err)
 {
-    int value = 0;
-    tdm_status status = find_word(word, filter_names, &value, err);
-    *filter = status == TDM_OK ? (enum tdmi_filter)value : *filter;
+    int value = (int)*filter;
+    tdm_status status = tdmi_choice_find("filter", word, filter_names, N_FILTERS, &value, err);
+    *filter = (enum tdmi_filter)value;
     return status;
 }
 
 tdm_status tdmi_scale_find(const char *word, enum tdmi_scale *scale, tdm_error *err)
 {
-    int value = 0;
-    tdm_status status = find_word(word, scale_names, &value, err);
-    *scale = status == TDM_OK ? (enum tdmi_scale)value : *scale;
+    int value = (int)*scale;
+    tdm_status status = tdmi_choice_find("scale", word, scale_names, N_SCALES, &value, err);
+    *scale = (enum tdmi_scale)value;
     return status;
 }
 
 static tdm_status read_word(const tdm_json_value *object, const char *key, const char *const *words,
-                            int *value, tdm_error *err)
+                            int n_words, int *value, tdm_error *err)
 {
     char possible[100];
     const char *word = tdm_json_as_string(tdm_json_member(object, key), NULL);
     if (word == NULL)
         return TDM_FAIL(err, TDM_E_INPUT, "\"%s\" is missing or no string; possible are: %s", key,
-                        list(words, possible, sizeof possible));
-    *value = find(words, word);
+                        tdmi_choice_list(words, n_words, possible, sizeof possible));
+    *value = tdmi_choice_index(word, words, n_words);
     if (*value < 0)
         return TDM_FAIL(err, TDM_E_INPUT, "\"%s\" is \"%s\"; possible are: %s", key, word,
-                        list(words, possible, sizeof possible));
+                        tdmi_choice_list(words, n_words, possible, sizeof possible));
     return TDM_OK;
 }
 
@@ -151,10 +125,10 @@ static tdm_status read_members(const tdm_json_value *object, struct tdmi_preproc
     for (size_t i = 0; i < tdm_json_count(object); i++) {
         char possible[100];
         const char *key = tdm_json_key_at(object, i);
-        if (find(members, key) < 0)
+        if (tdmi_choice_index(key, members, N_MEMBERS) < 0)
             return TDM_FAIL(err, TDM_E_INPUT,
                             "\"%s\" is not known, perhaps of a newer version; known are: %s", key,
-                            list(members, possible, sizeof possible));
+                            tdmi_choice_list(members, N_MEMBERS, possible, sizeof possible));
     }
     int channels = 0, fit = 0, filter = 0, scale = 0;
     TDMI_TRY(read_side(object, "width", &preprocess->width, err));
@@ -163,9 +137,9 @@ static tdm_status read_members(const tdm_json_value *object, struct tdmi_preproc
     if (channels != 1 && channels != 3)
         return TDM_FAIL(err, TDM_E_INPUT, "\"channels\" is %d; 1 (grey) and 3 (RGB) are possible",
                         channels);
-    TDMI_TRY(read_word(object, "fit", fit_names, &fit, err));
-    TDMI_TRY(read_word(object, "filter", filter_names, &filter, err));
-    TDMI_TRY(read_word(object, "scale", scale_names, &scale, err));
+    TDMI_TRY(read_word(object, "fit", fit_names, N_FITS, &fit, err));
+    TDMI_TRY(read_word(object, "filter", filter_names, N_FILTERS, &filter, err));
+    TDMI_TRY(read_word(object, "scale", scale_names, N_SCALES, &scale, err));
     TDMI_TRY(read_draft(object, &preprocess->uses_draft, err));
     preprocess->channels = channels;
     preprocess->fit = (enum tdmi_fit)fit;

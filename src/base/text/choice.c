@@ -5,24 +5,38 @@
 #include <stdio.h>
 #include <string.h>
 
+int tdmi_choice_index(const char *name, const char *const *names, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+const char *tdmi_choice_list(const char *const *names, int n, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n && used + 1 < text_bytes; i++)
+        used +=
+            (size_t)snprintf(text + used, text_bytes - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    return text;
+}
+
 tdm_status tdmi_choice_find(const char *what, const char *name, const char *const *names, int n,
                             int *index, tdm_error *err)
 {
-    char known[TDM_ERROR_TEXT_BYTES / 2] = "", nearest[100];
+    char known[TDM_ERROR_TEXT_BYTES / 2], nearest[100];
     tdmi_suggestion suggestion = {.typed = name};
-    size_t length = 0;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *index = i;
-            return TDM_OK;
-        }
-        tdmi_suggest_consider(&suggestion, names[i]);
-        int added =
-            snprintf(known + length, sizeof known - length, "%s%s", i ? ", " : "", names[i]);
-        if (added > 0 && (size_t)added < sizeof known - length)
-            length += (size_t)added;
+    const int found = tdmi_choice_index(name, names, n);
+    if (found >= 0) {
+        *index = found;
+        return TDM_OK;
     }
+    for (int i = 0; i < n; i++)
+        tdmi_suggest_consider(&suggestion, names[i]);
     return TDM_FAIL(err, TDM_E_USAGE,
                     "choosing the %s '%s': there is none of that name; there is %s%s", what, name,
-                    known, tdmi_suggest_words(&suggestion, "", nearest, sizeof nearest));
+                    tdmi_choice_list(names, n, known, sizeof known),
+                    tdmi_suggest_words(&suggestion, "", nearest, sizeof nearest));
 }

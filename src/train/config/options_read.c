@@ -6,6 +6,7 @@
 #include "base/scope.h"
 #include "base/sized.h"
 #include "base/text/json.h"
+#include "base/text/suggest.h"
 #include "models/network.h"
 #include "track/run.h"
 #include "train/copies/copies.h"
@@ -210,6 +211,22 @@ static tdm_status take_row(const struct tdmi_row *row, const tdm_json_value *val
     return TDM_OK;
 }
 
+static tdm_status refuse_name(const char *name, tdm_error *err)
+{
+    static const char *const others[] = {"source", "run", "resume", "trace"};
+    char near[100];
+    const struct tdmi_row *row;
+    tdmi_suggestion suggestion = {.typed = name};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        tdmi_suggest_consider(&suggestion, others[i]);
+    for (int i = 0; (row = tdmi_row_at(i)) != NULL; i++)
+        tdmi_suggest_consider(&suggestion, row->name);
+    return TDM_FAIL(err, TDM_E_USAGE,
+                    "there is no option \"%s\"; source, run, resume, trace and what run.json lists "
+                    "under options are accepted%s",
+                    name, tdmi_suggest_words(&suggestion, "", near, sizeof near));
+}
+
 static tdm_status take_member(const char *name, const tdm_json_value *value,
                               struct tdm_train_options *options, tdm_error *err)
 {
@@ -223,11 +240,7 @@ static tdm_status take_member(const char *name, const tdm_json_value *value,
         return take_flag(name, value, &options->resume, err);
     const struct tdmi_row *row = tdmi_row_named(name);
     if (!row)
-        return TDM_FAIL(err, TDM_E_USAGE,
-                        "there is no option \"%s\"; source, run, resume, trace and what run.json "
-                        "lists "
-                        "under options are accepted",
-                        name);
+        return refuse_name(name, err);
     return take_row(row, value, options, err);
 }
 

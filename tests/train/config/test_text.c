@@ -113,7 +113,8 @@ TEST(errors_are_answered_in_sentences)
         const char *options, *words;
         tdm_status status;
     } cases[] = {
-        {"{\"source\": \"x\", \"epoch\": 3}", "there is no option \"epoch\"", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"epoch\": 3}", "did you mean 'epochs'?", TDM_E_USAGE},
+        {"{\"source\": \"x\", \"tracee\": 3}", "did you mean 'trace'?", TDM_E_USAGE},
         {"{\"source\": \"x\", \"epochs\": \"3\"}",
          "option \"epochs\" is a string; a number or null is accepted", TDM_E_USAGE},
         {"{\"source\": \"x\", \"epochs\": 3.5}", "a whole number is accepted", TDM_E_USAGE},
