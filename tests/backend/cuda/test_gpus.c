@@ -399,7 +399,7 @@ TEST_WITH(a_lost_gpu_fails_every_later_call, NULL, nothing_is_left)
     fake_runtime_hear(message);
     fake_runtime_pace(FAKE_LATE);
     const struct tdmi_shim_launch launch = {
-        tdmi_cuda_queue(it.work), {1, 1, 1}, {2, 1, 1}, meet_nobody, &nothing, 1};
+        tdmi_cuda_queue(it.work), {1, 1, 1}, {2, 1, 1}, meet_nobody, &nothing, 1, 0};
     tdmi_cuda_note(it.work, tdmi_shim_launch(&launch), "a kernel");
     for (int i = 0; i < 2; i++) {
         tdm_error_clear(&err);

@@ -164,7 +164,8 @@ static inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, struct CUs
         {block.x, block.y, block.z},
         [](void *self) { (*static_cast<decltype(body) *>(self))(); },
         &body,
-        sizeof body};
+        sizeof body,
+        0};
     return tdmi_shim_launch(&what);
 }
 
