@@ -51,7 +51,8 @@ function(cuda_objects result)
         -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_SOURCE_DIR}/src
         -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wno-unused-function
         -Xcompiler -fno-exceptions,-fno-threadsafe-statics # nothing of the C++ library is linked
-        ${harden} -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+        # Ninja compiles each time where this file names the object otherwise than its rule.
+        ${harden} -MD -MF ${object}.d -MT cuda/${name}.o -c ${source} -o ${object}
       DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM)
     list(APPEND objects ${object})
   endforeach()

@@ -37,6 +37,17 @@ if [ -n "$nvcc" ]; then
     expect_true "the host's part has the defences that C files have" \
         grep -q -- '-Xcompiler -fstack-protector-strong.*update.cu.o' "$rules"
     expect_true "a release build" grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Release$' "$temp/made/CMakeCache.txt"
+    if command -v ninja >/dev/null; then
+        rm -rf "$temp/made"
+        expect_exit 0 configure -G Ninja -DTANDEM_CUDA_ARCHS=90
+        kernel=cuda/copies.cu.o
+        expect_exit 0 ninja -C "$temp/made" "$kernel"
+        expect_stdout_matches 'nvcc copies.cu'
+        expect_exit 0 ninja -C "$temp/made" "$kernel"
+        expect_stdout_matches 'no work to do'
+        expect_true "headers are among what it depends on" \
+            grep -q 'src/backend/cuda/kernels/[a-z/]*\.cuh' "$temp/made/$kernel.d"
+    fi
 else
     expect_exit 1 configure
     expect_stderr_matches 'TANDEM_CUDA=ON needs the CUDA toolkit'
