@@ -13,6 +13,7 @@ struct tdmi_session;
 struct tdmi_choice {
     const char *model;              /* from scratch; NULL: weights are there */
     const char *weights;            /* published ones on this machine; NULL: a model from scratch */
+    int size;                       /* pixels of a side of the images; 0: the network's own */
     bool misses_weights;            /* they would suit the images, and are not on this machine */
     char reason[TDMI_REASON_BYTES]; /* why, for people; "" where weights are missed */
 };

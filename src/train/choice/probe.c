@@ -92,17 +92,18 @@ static tdm_status train(struct tdm_train_options options, const struct folder *f
     return TDM_OK;
 }
 
-static tdm_status train_both(struct tdm_train_options options, const char *model,
-                             const char *weights, struct progress *progress,
-                             struct tdmi_probe *probe, tdm_error *err)
+static tdm_status train_both(struct tdm_train_options options, const struct tdmi_candidates *them,
+                             struct progress *progress, struct tdmi_probe *probe, tdm_error *err)
 {
     TDMI_AT_END(remove_folder) struct folder folder = {""};
     tdm_score scratch = {0}, pretrained = {0};
     TDMI_TRY(make_folder(&folder, err));
-    options.weights = weights;
+    options.weights = them->weights;
+    options.size = them->size_of_weights;
     TDMI_TRY(train(options, &folder, progress, &pretrained, err));
     options.weights = NULL;
-    options.model = model;
+    options.model = them->model;
+    options.size = them->size;
     TDMI_TRY(train(options, &folder, progress, &scratch, err));
     *probe = (struct tdmi_probe){
         .n = scratch.n, .scratch = scratch.correct, .pretrained = pretrained.correct};
@@ -110,7 +111,7 @@ static tdm_status train_both(struct tdm_train_options options, const char *model
 }
 
 tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_images,
-                          const char *model, const char *weights, tdm_sink sink,
+                          const struct tdmi_candidates *them, tdm_sink sink,
                           struct tdmi_probe *probe, tdm_error *err)
 {
     const double part =
@@ -136,7 +137,7 @@ tdm_status tdmi_probe_run(const struct tdm_train_options *options, int64_t n_ima
     }
     small.is_alone = true;
     send(&progress, TDM_EVENT_PHASE_BEGIN);
-    const tdm_status status = train_both(small, model, weights, &progress, probe, err);
+    const tdm_status status = train_both(small, them, &progress, probe, err);
     send(&progress, TDM_EVENT_PHASE_END);
     return status;
 }

@@ -98,8 +98,8 @@ tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *pa
     return measure(&timing, &speed->network_second, err);
 }
 
-tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *network, int classes,
-                             double *image_seconds, tdm_error *err)
+tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *network, int size,
+                             int classes, double *image_seconds, tdm_error *err)
 {
     TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = NULL;
     struct tdmi_network found;
@@ -107,7 +107,9 @@ tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *net
     if (!compute->backend->device.is_host)
         return TDM_OK;
     TDMI_TRY(tdmi_network_find(network, &found, err));
-    const struct tdmi_build what = tdmi_network_defaults(&found, classes);
+    struct tdmi_build what = tdmi_network_defaults(&found, classes);
+    if (size > 0)
+        what.preprocess.width = what.preprocess.height = size;
     TDMI_TRY(tdmi_network_make(&found, &what, &graph, err));
     TDMI_AT_END(release_values) struct timing timing = {.compute = compute, .graph = graph};
     TDMI_TRY(alloc_values(&timing, err));
@@ -134,6 +136,13 @@ int tdmi_size_of_images(int images_side, int own)
         if (sizes[i] < own && sizes[i] >= images_side && sizes[i] >= LEAST_FOR_IMAGES)
             size = sizes[i];
     return size;
+}
+
+int tdmi_size_from_scratch(int images_side, int own)
+{
+    enum { UNIT = 8, SMALLEST = 32 };
+    const int size = (images_side + UNIT - 1) / UNIT * UNIT;
+    return size >= own ? 0 : size > SMALLEST ? size : SMALLEST;
 }
 
 int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images)

@@ -24,10 +24,10 @@ tdm_status tdmi_speed_measure(const struct tdmi_compute *compute, const char *pa
                               const struct tdmi_import_request *request, struct tdmi_speed *speed,
                               tdm_error *err) TDM_MUST_USE;
 
-/* Seconds that an image takes in that network with new weights, forward, all threads at work; 0 on
- * devices other than the host. */
-tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *network, int classes,
-                             double *image_seconds, tdm_error *err) TDM_MUST_USE;
+/* Seconds that an image of this size (0: the network's own) takes in that network with new weights,
+ * forward, all threads at work; 0 on devices other than the host. */
+tdm_status tdmi_speed_of_new(const struct tdmi_compute *compute, const char *network, int size,
+                             int classes, double *image_seconds, tdm_error *err) TDM_MUST_USE;
 
 /* The largest side, of some that published networks are used with, at which one pass over n images
  * is not slow; 128, the smallest, where each is and it saves half of the time. 0: the network's
@@ -38,5 +38,8 @@ int tdmi_speed_side(const struct tdmi_speed *speed, int64_t n_images);
  * network sees nothing more in images that are enlarged further. 0: the network's own is no larger.
  */
 int tdmi_size_of_images(int images_side, int own);
+/* The same for a network from scratch, which need not see them enlarged at all: a multiple of 8,
+ * and at least 32. */
+int tdmi_size_from_scratch(int images_side, int own);
 /* Seconds of that pass. */
 double tdmi_speed_seconds(const struct tdmi_speed *speed, int64_t n_images, int side);

@@ -239,26 +239,22 @@ static tdm_status suit_machine(const struct tdmi_session *session, int *size, ch
     return TDM_OK;
 }
 
-/* The network's own size, unless the images are smaller or the machine is slow. */
+/* The size that suits the images, unless the user chose one or the machine is slow. */
 static tdm_status suit_size(struct tdmi_session *session, struct tdmi_choice *choice,
                             tdm_error *err)
 {
-    const struct tdmi_look *look = &session->data.look;
     const size_t used = strlen(choice->reason);
-    struct tdmi_network own;
+    int *size = &session->config.options.size, slow = 0;
     char why[100] = "";
-    int size = 0, slow;
-    if (session->config.options.size > 0)
+    if (*size > 0)
         return TDM_OK;
-    TDMI_TRY(suit_machine(session, &slow, why, sizeof why, err));
-    if (tdmi_look_suits(look) == TDMI_SUITS_PRETRAINED &&
-        tdmi_network_find(session->pretrained.network, &own, NULL) == TDM_OK)
-        size = tdmi_size_of_images(look->large_side, own.preprocess.width);
-    const bool is_slow = slow > 0 && (size == 0 || slow < size);
-    session->config.options.size = is_slow ? slow : size;
-    if (session->config.options.size > 0)
-        snprintf(choice->reason + used, sizeof choice->reason - used, ", at %d pixels%s",
-                 session->config.options.size, is_slow ? why : ", because they have no more");
+    if (choice->weights)
+        TDMI_TRY(suit_machine(session, &slow, why, sizeof why, err));
+    const bool is_slow = slow > 0 && (choice->size == 0 || slow < choice->size);
+    *size = is_slow ? slow : choice->size;
+    if (*size > 0 && choice->reason[0])
+        snprintf(choice->reason + used, sizeof choice->reason - used, "; images get %d pixels%s",
+                 *size, is_slow ? why : ", because they have no more");
     return TDM_OK;
 }
 
@@ -275,10 +271,9 @@ static tdm_status choose(struct tdmi_session *session, tdm_error *err)
     options->model = choice.model;
     options->weights = choice.weights;
     pretrained->misses_weights = choice.misses_weights;
-    if (options->weights) {
+    if (options->weights)
         TDMI_TRY(find_published(session, err));
-        TDMI_TRY(suit_size(session, &choice, err));
-    }
+    TDMI_TRY(suit_size(session, &choice, err));
     TDMI_ARENA_COPY(&session->arena, pretrained->reason, choice.reason, err);
     return TDM_OK;
 }

@@ -66,7 +66,7 @@ new_home allowed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/allowed $options
 expect_stderr_matches "fetched .*/allowed/weights/$published, .* SHA-256 [0-9a-f]{64}"
 expect_stderr_matches 'mobilenetv2 starts with all but the head of mobilenet_v2'
-expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(, at [0-9]+ pixels, because they have no more)?; the training takes about'
+expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(; images get [0-9]+ pixels, because they have no more)?; the training takes about'
 expect_same "/mirror/$published" "$(cat requests)" "the mirror is asked once"
 expect_exit 0 "$TANDEM" train photos -o runs/here $options
 expect_same 1 "$(n_requests)" "weights that are here are not requested again"
@@ -93,7 +93,7 @@ expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/by-name $options
 expect_same 1 "$(n_requests)" "weights that are named are fetched too"
 new_home probed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train others -o runs/probed $options
-expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right, and mobilenetv2-notop [0-9]+; the training takes about '
+expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right, and mobilenetv2-notop [0-9]+; images get [0-9]+ pixels, because they have no more; the training takes about '
 expect_stderr_matches '^a probe decides whether convnet7 from scratch or mobilenetv2-notop suits these images: it trains both on 24 of them, which takes about [0-9]+ s$'
 announced='s/.*; the training takes about \([0-9]*\) s, of which the probe took \([0-9]*\) s (.*/\1 - \2/p'
 expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err" | grep . || echo -1)))" -ge 0

@@ -48,6 +48,16 @@ TEST(small_images_are_enlarged_to_a_usual_size_only)
         assert_int_equal(tdmi_size_of_images(cases[i].side, cases[i].own), cases[i].size);
 }
 
+TEST(a_network_from_scratch_gets_small_images_as_they_are)
+{
+    static const struct {
+        int side, own, size;
+    } cases[] = {{32, 64, 32}, {28, 64, 32}, {8, 64, 32}, {33, 64, 40},
+                 {48, 64, 48}, {57, 64, 0},  {64, 64, 0}, {500, 64, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(tdmi_size_from_scratch(cases[i].side, cases[i].own), cases[i].size);
+}
+
 /* Ten epochs of 400 images, three forward passes each, and of 100 for the validation; features of
  * 500 images; and all are decoded for both. */
 TEST(a_probe_takes_as_long_as_its_passes)
@@ -80,10 +90,12 @@ TEST_WITH(the_network_of_a_weights_file_is_timed, begin_with_sixty, end_with_tre
         fail_msg("%s", tdm_error_sentence(&err, 0));
     assert_true(speed.side > 0 && speed.network_second > 0.0 && speed.network_second < 10.0);
     assert_true(speed.decode_second == 0.5);
-    double lenet = 0.0, convnet = 0.0;
-    assert_int_equal(tdmi_speed_of_new(&compute, "lenet5", 7, &lenet, &err), TDM_OK);
-    assert_int_equal(tdmi_speed_of_new(&compute, "convnet7", 7, &convnet, &err), TDM_OK);
+    double lenet = 0.0, convnet = 0.0, small = 0.0;
+    assert_int_equal(tdmi_speed_of_new(&compute, "lenet5", 0, 7, &lenet, &err), TDM_OK);
+    assert_int_equal(tdmi_speed_of_new(&compute, "convnet7", 0, 7, &convnet, &err), TDM_OK);
     assert_true(lenet > 0.0 && lenet < convnet && convnet < 10.0); /* 0.4 and 70 million products */
+    assert_int_equal(tdmi_speed_of_new(&compute, "convnet7", 16, 7, &small, &err), TDM_OK);
+    assert_true(small > 0.0 && small < convnet); /* 4 million */
     tdmi_compute_close(&compute);
 }
 
