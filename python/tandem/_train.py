@@ -99,7 +99,8 @@ def _fetch(source: Path, options: Any, mirror: Optional[str], sink: Any) -> None
         call(lib.tdm_weights_fetch, wanted[0].name, mirror.encode() if mirror else None, sink, ctypes.byref(fetched))
         logger.info("fetched %s, %.1f MB", decode(fetched.path), fetched.bytes / 1e6)
     except Error as error:
-        if error.code not in ("SYSTEM", "ABSENT"):
+        named = decode(options.weights)
+        if named not in (None, "", "auto") or error.code not in ("SYSTEM", "ABSENT"):
             raise
         logger.warning("pretrained weights cannot be downloaded, so training goes on without them: %s", error)
 

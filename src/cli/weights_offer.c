@@ -112,7 +112,9 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
                 (double)fetched.bytes / 1e6, fetched.sha256);
         return TDM_OK;
     }
-    if (status != TDM_E_SYSTEM && status != TDM_E_ABSENT) {
+    const char *named = offer->options->weights;
+    const bool can_go_on = !named || !*named || strcmp(named, "auto") == 0;
+    if (!can_go_on || (status != TDM_E_SYSTEM && status != TDM_E_ABSENT)) {
         *err = own;
         return status;
     }

@@ -29,7 +29,7 @@ done <named.txt
 # ---- a table of the test's own -------------------------------------------------------------
 
 mkdir -p tree/bench
-cp "$SOURCE/bench/run" "$SOURCE/bench/pairs" "$SOURCE/bench/rows.sh" tree/bench/
+cp "$SOURCE/bench/run" "$SOURCE/bench/pairs" "$SOURCE/bench/rows.sh" "$SOURCE/bench/quiet.sh" tree/bench/
 cat >tree/bench/rows.txt <<'END'
 # A comment, and a row whose values have several lines and brackets.
 [several-lines]
@@ -98,6 +98,11 @@ expect_true "-o names the file" test -s family.json
 expect_exit 0 run -n 1 -w 0 alone lower
 expect_stdout_matches '^no peer, wall time .1 runs, seconds, lower is better.$'
 expect_stdout_matches '^  times as good +3 +3 +3$'
+
+expect_exit 0 run -q 100 -n 2 -w 0 lower
+expect_stdout_matches ' .2 runs, 0 left out, '
+expect_exit 1 run -q -1 -n 2 -w 0 lower
+expect_stderr_matches "others took more than -1 % of the CPUs. time in 8 pairs"
 
 expect_exit 1 run nowhere
 expect_stderr_matches '^bench/run: there is no nowhere; there are:$'

@@ -187,8 +187,8 @@ static void print_verdicts(struct tdmi_output *out, const struct tdm_audit *audi
                        (long long)audit->remarks[v], tdm_verdict_meaning(v));
     tdmi_print(out, "  %-29s  %8lld\n", "ok", (long long)audit->ok);
     if (audit->with_icc > 0)
-        tdmi_print(out, "  %lld carry a colour profile, which is ignored.\n",
-                   (long long)audit->with_icc);
+        tdmi_print(out, "  %lld %s a colour profile, which is ignored.\n",
+                   (long long)audit->with_icc, audit->with_icc == 1 ? "carries" : "carry");
 }
 
 static void print_bad(struct tdmi_output *out, const struct tdm_audit *audit, int show)

@@ -133,7 +133,7 @@ static void print_features(struct tdmi_output *out, const struct tdm_train_resul
 {
     if (result->features.rows > 0)
         tdmi_print(out,
-                   "  features    of %lld images%s; %lld reused from earlier runs, %lld of these "
+                   "  features    of %lld images%s; %lld found in the cache, %lld of these "
                    "computed again as a check\n",
                    (long long)result->features.rows, result->views > 0 ? " and changed views" : "",
                    (long long)result->features.reused, (long long)result->features.checked);

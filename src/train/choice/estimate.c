@@ -37,7 +37,8 @@ void tdmi_estimate_begin(struct tdmi_session *session, const char *reason)
     const struct tdm_train_options *options = &session->config.options;
     if (!*reason)
         return;
-    if (options->epochs == 0 || options->steps > 0 || options->minutes > 0.0)
+    if (options->epochs == 0 || options->steps > 0 || options->minutes > 0.0 ||
+        options->unfreeze > 0)
         tdmi_record_note(&session->record, "%s (%s)", reason, advice);
     else
         snprintf(session->estimate.reason, sizeof session->estimate.reason, "%s", reason);

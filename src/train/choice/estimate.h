@@ -26,7 +26,8 @@ const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES]);
 /* Time of a forward pass, as a part of that of a training step, per image. */
 #define TDMI_FORWARD_PART 0.33
 
-/* Prints the line without a time where limits other than --epochs end the training. */
+/* Prints the line without a time where limits other than --epochs end the training, and before an
+ * unfreeze, whose epochs take far longer than those that could be timed. */
 void tdmi_estimate_begin(struct tdmi_session *session, const char *reason);
 /* After done of total feature rows, and seconds for them. */
 void tdmi_estimate_by_features(struct tdmi_session *session, int64_t done, int64_t total,

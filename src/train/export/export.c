@@ -49,7 +49,7 @@ static tdm_status choose(const struct tdm_export_options *options, int *chosen, 
     }
     return TDM_FAIL(err, TDM_E_USAGE,
                     "choosing the form of '%s': its ending belongs to none; there is %s, or name "
-                    "the form",
+                    "the form (--form)",
                     options->path, endings + 2);
 }
 

@@ -433,11 +433,10 @@ static tdm_status compute_first(struct tdmi_session *session, tdm_error *err)
     TDMI_TRY(compute_all(&it, err));
     if (it.missing.n == 0)
         return TDM_OK;
-    tdmi_record_note(&session->record,
-                     "features: %lld computed in %.1f s, %lld reused from earlier runs",
+    tdmi_record_note(&session->record, "features: %lld computed in %.1f s, %lld found in the cache",
                      (long long)it.n_computed, it.seconds, (long long)features->count.reused);
     tdmi_record_detail(&session->record,
-                       "%lld of those reused were computed again, and equal; they are %d "
+                       "%lld of those found were computed again, and equal; they are %d "
                        "numbers an image, in %s",
                        (long long)features->count.checked, features->width,
                        tdmi_store_folder(features->train));

@@ -253,8 +253,9 @@ static tdm_status suit_size(struct tdmi_session *session, struct tdmi_choice *ch
     const bool is_slow = slow > 0 && (choice->size == 0 || slow < choice->size);
     *size = is_slow ? slow : choice->size;
     if (*size > 0 && choice->reason[0])
-        snprintf(choice->reason + used, sizeof choice->reason - used, "; images get %d pixels%s",
-                 *size, is_slow ? why : ", because they have no more");
+        snprintf(choice->reason + used, sizeof choice->reason - used,
+                 "; the images %sget %d pixels%s", is_slow ? "" : "are small and ", *size,
+                 is_slow ? why : "");
     return TDM_OK;
 }
 

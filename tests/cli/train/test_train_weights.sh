@@ -66,9 +66,11 @@ new_home allowed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/allowed $options
 expect_stderr_matches "fetched .*/allowed/weights/$published, .* SHA-256 [0-9a-f]{64}"
 expect_stderr_matches 'mobilenetv2 starts with all but the head of mobilenet_v2'
-expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(; images get [0-9]+ pixels, because they have no more)?; the training takes about'
+expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(; the images are small and get [0-9]+ pixels)?; the training takes about'
 expect_same "/mirror/$published" "$(cat requests)" "the mirror is asked once"
 expect_exit 0 "$TANDEM" train photos -o runs/here $options
+expect_exit 0 "$TANDEM" train photos -o runs/unfrozen $options --epochs 2 --unfreeze 1 --bn frozen
+expect_stderr_matches '^images of about [0-9]+ pixels suit pretrained weights: mobilenetv2-notop(; the images are small and get [0-9]+ pixels)? \(--model and'
 expect_same 1 "$(n_requests)" "weights that are here are not requested again"
 echo another >"$TANDEM_HOME/weights/xception_weights_tf_dim_ordering_tf_kernels_notop.h5"
 expect_exit 0 "$TANDEM" train photos -o runs/beside $options
@@ -93,7 +95,7 @@ expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train photos -o runs/by-name $options
 expect_same 1 "$(n_requests)" "weights that are named are fetched too"
 new_home probed
 expect_exit 0 env TANDEM_FETCH=1 "$TANDEM" train others -o runs/probed $options
-expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right, and mobilenetv2-notop [0-9]+; images get [0-9]+ pixels, because they have no more; the training takes about '
+expect_stderr_matches '^a probe trained both on a part of the images: of [0-9]+ others convnet7 from scratch has [0-9]+ right, and mobilenetv2-notop [0-9]+; the images are small and get [0-9]+ pixels; the training takes about '
 expect_stderr_matches '^a probe decides whether convnet7 from scratch or mobilenetv2-notop suits these images: it trains both on 24 of them, which takes about [0-9]+ s$'
 announced='s/.*; the training takes about \([0-9]*\) s, of which the probe took \([0-9]*\) s (.*/\1 - \2/p'
 expect_true "the time that is announced has the probe in it" test "$(($(sed -n "$announced" "$err" | grep . || echo -1)))" -ge 0
@@ -180,6 +182,10 @@ expect_exit 0 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train pho
 expect_stdout_matches 'Download mobilenetv2-notop'
 expect_stdout_matches 'pretrained weights cannot be downloaded, so training goes on without them: '
 expect_true "a yes is not remembered where the download failed" test ! -e "$TANDEM_HOME/config.toml"
+new_home named-unreached
+expect_exit 4 "$TANDEM" train photos -o runs/named-unreached $options --weights mobilenetv2-notop --fetch --mirror http://127.0.0.1:9/
+expect_stderr_matches 'http://127.0.0.1:9/mobilenet_v2'
+expect_same 0 "$(grep -c 'goes on without' "$err")" "nothing goes on without weights that were asked for"
 new_home unasked
 expect_exit 3 python3 "$SOURCE/tests/cli/on_terminal.py" yes "$TANDEM" train one $options --weights mobilenetv2-notop
 expect_same 0 "$(grep -c 'Y/n' "$out")" "nobody is asked before the folder was looked at"
