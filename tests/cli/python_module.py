@@ -473,6 +473,9 @@ class Training(unittest.TestCase):
             tandem.train("photos", "asked-nothing", mirror=mirror, **options)
             with self.assertLogs("tandem", "WARNING") as offline:
                 tandem.train("photos", "offline", fetch=True, mirror="http://127.0.0.1:9/", **options)
+            with self.assertRaisesRegex(tandem.Error, "127.0.0.1:9/mobilenet_v2"):
+                tandem.train("photos", "named", weights="mobilenetv2-notop", fetch=True, mirror="http://127.0.0.1:9/",
+                             **options)
             self.assertEqual(requests, [])
             with self.assertLogs("tandem", "INFO") as fetched:
                 tandem.train("photos", "fetched", fetch=True, mirror=mirror, **options)
