@@ -15,9 +15,8 @@ struct tdmi_weights_offer {
 };
 
 /* Fetch the weights that training would begin with, if they are not on this machine; sink gets the
- * events of it. A server that cannot be reached is a warning, and training goes without them,
- * unless
- * --weights names them; another file than the published one is TDM_E_INPUT. TDM_E_STOPPED: a stop
- * was requested. */
+ * events of it. A server that cannot be reached is a warning, and training goes without weights,
+ * unless --weights names them; another file than the published one is TDM_E_INPUT. TDM_E_STOPPED: a
+ * stop was requested. */
 tdm_status tdmi_weights_offer(const struct tdmi_call *call, const struct tdmi_weights_offer *offer,
                               tdm_sink sink, tdm_error *err) TDM_MUST_USE;
