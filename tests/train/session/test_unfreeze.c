@@ -146,8 +146,8 @@ TEST_WITH(layers_are_unfrozen_from_the_head_down, set_up, end_with_tree)
     heard.text[0] = '\0';
     must_train(&options, (tdm_sink){&heard, hear}, &result);
     same_runs(tree, "next", "whole");
-    assert_heard(&heard, "features: 60 computed", false); /* they were reused */
-    assert_heard(&heard, "60 reused", true);
+    assert_heard(&heard, "features: 60 computed", false); /* they were in the cache */
+    assert_heard(&heard, "60 found in the cache", true);
     assert_heard(&heard, "2 layers before the head are trained from here on", true);
     assert_heard(&heard, "6 layers before the head are trained from here on", true);
     options.threads = 3;
