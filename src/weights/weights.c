@@ -5,6 +5,7 @@
  */
 #include "weights/form.h"
 #include "base/text/text.h"
+#include "image/image.h"
 #include "tensor/half.h"
 
 #include <errno.h>
@@ -224,6 +225,11 @@ static tdm_status read_list(tdmi_weights *weights, tdm_error *err)
     for (size_t i = 0; i < N_FORMS && weights->form == NULL; i++)
         if (forms[i]->is_form(&weights->input))
             weights->form = forms[i];
+    const enum tdmi_image_format image =
+        tdmi_image_sniff(weights->input.bytes, weights->input.n_bytes);
+    if (weights->form == NULL && image != TDMI_IMAGE_UNKNOWN)
+        return TDMI_WEIGHTS_BAD(err, weights, "it is an image (%s), not weights",
+                                tdmi_image_format_name(image));
     for (size_t i = 0; i < N_FORMS && n < sizeof known; i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", forms[i]->what);
     if (weights->form == NULL)

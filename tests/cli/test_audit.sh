@@ -113,6 +113,11 @@ expect_stdout_matches '^  … and 1 more pair \(--show 2 lists them all\)$'
 expect_same 0 "$(grep -c 'b-near' "$out")" "the rest is counted"
 expect_exit 0 "$TANDEM" audit twice -o twice.jsonl --quiet
 expect_true "copies are not in the list of bad files" test -e twice.jsonl -a ! -s twice.jsonl
+mv "twice/$first/a-copy.ppm" "twice/$first/a-copy.png"
+expect_exit 0 "$TANDEM" audit twice
+expect_stdout_matches '^  files with a wrong extension$'
+expect_stdout_matches "^  $first/a-copy\.png$"
+mv "twice/$first/a-copy.png" "twice/$first/a-copy.ppm"
 mkdir loose && cp twice/"$first"/*.ppm loose/
 expect_exit 0 "$TANDEM" audit loose
 expect_stdout_matches '^  the same or a similar image twice$'

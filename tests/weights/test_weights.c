@@ -185,9 +185,11 @@ TEST(content_of_no_known_form_is_refused_with_the_known_ones)
 {
     tdm_error err = {0};
     tdmi_weights *weights = NULL;
-    assert_int_equal(tdmi_weights_open_bytes("GIF89a", 6, "cat.gif", &weights, &err), TDM_E_INPUT);
-    assert_non_null(strstr(tdm_error_sentence(&err, 0), "cat.gif: "));
+    assert_int_equal(tdmi_weights_open_bytes("a list", 6, "list.txt", &weights, &err), TDM_E_INPUT);
+    assert_non_null(strstr(tdm_error_sentence(&err, 0), "list.txt: "));
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "safetensors"));
+    assert_int_equal(tdmi_weights_open_bytes("GIF89a", 6, "cat.gif", &weights, &err), TDM_E_INPUT);
+    assert_string_equal(tdm_error_sentence(&err, 0), "cat.gif: it is an image (GIF), not weights");
     assert_int_equal(tdmi_weights_open("/dev/null/no.pth", &weights, &err), TDM_E_INPUT);
     assert_int_equal(tdmi_weights_open("/dev/null", &weights, &err), TDM_E_INPUT);
     assert_non_null(strstr(tdm_error_sentence(&err, 0), "device"));

@@ -209,6 +209,24 @@ static void print_bad(struct tdmi_output *out, const struct tdm_audit *audit, in
                    (long long)n);
 }
 
+/* Files that one remark was made of. */
+static void print_remarked(struct tdmi_output *out, const struct tdm_audit *audit,
+                           enum tdm_verdict remark, const char *heading, int show)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < audit->images; i++) {
+        const struct tdm_audit_file *file = &audit->files[i];
+        if (!(file->remarks >> remark & 1) || n++ >= show)
+            continue;
+        if (n == 1)
+            tdmi_print(out, "\n  %s\n", heading);
+        tdmi_print(out, "  %s\n", file->path);
+    }
+    if (n > show)
+        tdmi_print(out, "  … and %lld more (--show %lld lists them all)\n", (long long)(n - show),
+                   (long long)n);
+}
+
 /* Pairs that would mislead training or validation; copies inside a class only take space. */
 static bool is_grave(const struct tdm_audit *audit, const struct tdm_audit_pair *pair)
 {
@@ -298,6 +316,8 @@ static void report(const struct tdmi_call *call, const struct tdm_audit *audit)
     report_classes(call, audit, values->show);
     print_sizes(out, audit);
     print_bad(out, audit, values->show);
+    print_remarked(out, audit, TDM_VERDICT_WRONG_EXTENSION, "files with a wrong extension",
+                   values->show);
     report_pairs(call, audit, values->show);
     tdm_json_array_begin(call->json, "verdicts");
     for (int64_t i = 0; i < audit->images; i++)

@@ -133,7 +133,7 @@ TEST_WITH(missing_weights_name_the_command_that_fetches_them, set_up, end_with_t
     options.weights = "no-such.h5";
     fails_with(&options, TDM_E_INPUT, "'no-such.h5' is no file");
     options.weights = below(tree, "pictures/a/000.ppm");
-    fails_with(&options, TDM_E_INPUT, "no form of weights");
+    fails_with(&options, TDM_E_INPUT, "it is an image (");
     assert_int_equal(tdmi_file_kind_of(below(tree, "run")), TDMI_FILE_MISSING);
 }
 
