@@ -37,8 +37,9 @@ static tdm_status find_published(struct tdmi_session *session, tdm_error *err)
     bool is_here = false;
     if (tdmi_catalogue_find(name, &known, &why) != TDM_OK)
         return TDM_FAIL(err, TDM_E_INPUT,
-                        "'%s' is no file, and %s; auto takes those of the network", name,
-                        tdm_error_sentence(&why, 0));
+                        "'%s' is no file, and %s; auto takes those of the network, and without "
+                        "--weights a --model begins with random ones",
+                        name, tdm_error_sentence(&why, 0));
     TDM_TRY(tdm_weights_place(known, path, sizeof path, &is_here, err), err, "finding %s", name);
     if (!is_here)
         return TDM_FAIL(

@@ -11,25 +11,27 @@ enum { NO = -1, SLOTS = 3, SPLIT_VALUES = TALL_2 * 2 * LANES };
 
 /* The use of one product P; slots are blocks in memory. */
 struct split_step {
-    int product;   /* its number in strassen.h, less 1 */
-    int begins;    /* 0: with zeros, 1: with what is in registers, 2: with slot 0 */
-    int put;       /* to this slot, */
-    int change;    /* P, times sign, is added to this one, */
-    float sign;    /* */
-    int plus, end; /* P + slot plus is this quarter of C */
+    int product; /* its number in strassen.h, less 1 */
+    int begins;  /* with zeros, with what is in registers, or with a slot */
+    int put;     /* to this slot, */
+    int change;  /* P, times sign, is added to this one, */
+    float sign;  /* */
+    int plus;    /* and this one to P, */
+    int end;     /* which is now this quarter of C */
 };
 
-enum { ZERO, SUMS, SLOT_0 };
+enum { ZERO, SUMS, SLOT_0, SLOT_1 };
 
 /* Quarters are 2 · (lower pixels) + (right columns). */
-static const struct split_step split_steps[TDMI_GEMM_SPLIT] = {
-    {0, ZERO, 0, NO, 0.0f, NO, NO},   /* 0: P1 */
-    {6, SUMS, 1, NO, 0.0f, NO, NO},   /* 1: P1 + P7 */
-    {5, SLOT_0, 0, NO, 0.0f, NO, NO}, /* 0: P1 + P6 */
-    {1, ZERO, 2, 0, -1.0f, NO, NO},   /* 2: P2; 0: P1 + P6 - P2 */
-    {3, ZERO, NO, 1, 1.0f, 2, 2},     /* 1: P1 + P7 + P4; C21 = P4 + P2 */
-    {2, ZERO, 2, NO, 0.0f, 0, 3},     /* 2: P3; C22 = P3 + P1 + P6 - P2 */
-    {4, ZERO, NO, 1, -1.0f, 2, 1},    /* 1: P1 + P7 + P4 - P5 = C11; C12 = P5 + P3 */
+static const struct split_step split_steps[TDMI_GEMM_SPLIT + 1] = {
+    {0, ZERO, 0, NO, 0.0f, NO, NO},    /* 0: P1 */
+    {6, SUMS, 1, NO, 0.0f, NO, NO},    /* 1: P1 + P7 */
+    {5, SLOT_0, 0, NO, 0.0f, NO, NO},  /* 0: P1 + P6 */
+    {1, ZERO, 2, 0, -1.0f, NO, NO},    /* 2: P2; 0: P1 + P6 - P2 */
+    {3, ZERO, NO, 1, 1.0f, 2, 2},      /* 1: P1 + P7 + P4; C21 = P4 + P2 */
+    {2, ZERO, 2, NO, 0.0f, 0, 3},      /* 2: P3; C22 = P3 + P1 + P6 - P2 */
+    {4, ZERO, NO, 1, -1.0f, 2, 1},     /* 1: P1 + P7 + P4 - P5; C12 = P5 + P3 */
+    {NO, SLOT_1, NO, NO, 0.0f, NO, 0}, /* C11 */
 };
 
 LANES_INLINE void from_slot(lanes sums[MAX_TALL][MAX_WIDE], const float *slot, const int tall,
@@ -122,16 +124,18 @@ LANES_INLINE void split_block(const struct tdmi_gemm_split *job, struct ahead *a
     const int chunks = 5 * ((job->depth + DEPTH_STEP - 1) / DEPTH_STEP);
     struct quarters_ahead quarters = {0, (4 * tall + chunks - 1) / chunks};
     clear(sums, tall, wide);
-    for (int i = 0; i < TDMI_GEMM_SPLIT; i++) {
+    for (int i = 0; i < TDMI_GEMM_SPLIT + 1; i++) {
         const struct split_step *step = &split_steps[i];
-        const struct tdmi_gemm_split_pixels *pixels = &job->a[step->product];
+        const bool has_product = step->product != NO;
+        const int product = has_product ? step->product : 0;
+        const struct tdmi_gemm_split_pixels *pixels = &job->a[product];
         const float *from = pixels->at + row * pixels->row;
-        const float *by = b + step->product * job->packed_product;
+        const float *by = b + product * job->packed_product;
         if (step->begins == ZERO)
             clear(sums, tall, wide);
-        else if (step->begins == SLOT_0)
-            from_slot(sums, slots[0], tall, wide);
-        for (int left = job->depth; left > 0; left -= DEPTH_STEP) {
+        else if (step->begins != SUMS)
+            from_slot(sums, slots[step->begins - SLOT_0], tall, wide);
+        for (int left = has_product ? job->depth : 0; left > 0; left -= DEPTH_STEP) {
             look_ahead(ahead);
             ask_for_quarters(job, &quarters, row, first, tall, wide);
             multiply(sums, from, pixels->row, 1, by, wide * LANES,
@@ -143,16 +147,38 @@ LANES_INLINE void split_block(const struct tdmi_gemm_split *job, struct ahead *a
             to_tile(sums, slots[step->put], tall, wide);
         if (step->change != NO)
             change_slot(sums, slots[step->change], step->sign, tall, wide);
-        if (step->plus != NO) {
+        if (step->plus != NO)
             plus_slot(sums, slots[step->plus], tall, wide);
+        if (step->end != NO)
             end_quarter(job, end, step->end, row, first, sums, tall, wide);
-        }
     }
-    from_slot(sums, slots[1], tall, wide);
-    end_quarter(job, end, 0, row, first, sums, tall, wide);
 }
 
-LANES_INLINE void split_to(const struct tdmi_gemm_split *job, const int end)
+/* As with blocks, each has a function of its own. */
+typedef void split_function(const struct tdmi_gemm_split *job, struct ahead *ahead, int row,
+                            const float *b, int first);
+
+#define SPLIT_BLOCK(name, end, tall, wide)                                                     \
+    static void name##_##wide(const struct tdmi_gemm_split *job, struct ahead *ahead, int row, \
+                              const float *b, int first)                                       \
+    {                                                                                          \
+        split_block(job, ahead, end, row, b, first, tall, wide);                               \
+    }
+#define X(tall, wide)                                             \
+    SPLIT_BLOCK(split_raw, TDMI_GEMM_RAW, tall, wide)             \
+    SPLIT_BLOCK(split_activated, TDMI_GEMM_ACTIVATED, tall, wide) \
+    SPLIT_BLOCK(split_gradient, TDMI_GEMM_GRADIENT, tall, wide)
+X(TALL_2, 2)
+X(TALL_2 / 2, 3)
+#undef X
+
+static split_function *const split_blocks[][MAX_WIDE] = {
+    [TDMI_GEMM_RAW] = {[2] = split_raw_2, [3] = split_raw_3},
+    [TDMI_GEMM_ACTIVATED] = {[2] = split_activated_2, [3] = split_activated_3},
+    [TDMI_GEMM_GRADIENT] = {[2] = split_gradient_2, [3] = split_gradient_3},
+};
+
+static void split(const struct tdmi_gemm_split *job)
 {
     const float *b = job->packed;
     int left = job->left / LANES, first = 0;
@@ -160,30 +186,15 @@ LANES_INLINE void split_to(const struct tdmi_gemm_split *job, const int end)
                                                      (job->n_upper / TALL_2) * TDMI_GEMM_SPLIT *
                                                      ((job->depth + DEPTH_STEP - 1) / DEPTH_STEP));
     for (int panel = 0; left > 0; panel++) {
-        int wide = tdmi_gemm_panel(left, 2);
+        const int wide = tdmi_gemm_panel(left, 2), tall = wide == 2 ? TALL_2 : TALL_2 / 2;
         const bool is_wanted = panel >= job->from_panel && panel < job->to_panel;
-        for (int row = 0; is_wanted && row < job->n_upper; row += TALL_2) {
-            if (wide == 2) {
-                split_block(job, &ahead, end, row, b, first, TALL_2, 2);
-            } else {
-                split_block(job, &ahead, end, row, b, first, TALL_2 / 2, 3);
-                split_block(job, &ahead, end, row + TALL_2 / 2, b, first, TALL_2 / 2, 3);
-            }
-        }
+        for (int row = 0; is_wanted && row < job->n_upper; row += TALL_2)
+            for (int lower = 0; lower < TALL_2; lower += tall)
+                split_blocks[job->to.end][wide](job, &ahead, row + lower, b, first);
         b += (int64_t)job->depth * wide * LANES;
         first += wide * LANES;
         left -= wide;
     }
-}
-
-static void split(const struct tdmi_gemm_split *job)
-{
-    if (job->to.end == TDMI_GEMM_ACTIVATED)
-        split_to(job, TDMI_GEMM_ACTIVATED);
-    else if (job->to.end == TDMI_GEMM_RAW)
-        split_to(job, TDMI_GEMM_RAW);
-    else
-        split_to(job, TDMI_GEMM_GRADIENT);
 }
 
 LANES_INLINE void put_sum(const struct tdmi_gemm_split_sums *job, int which, int64_t at, lanes a)

@@ -339,26 +339,26 @@ LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
     const int kernel = own.pool->kernel, channels = own.pool->channels, w = own.pool->w;
     const int r = row / kernel, first = row % kernel * kernel;
     const int columns = own.pool->out_w, values = columns * channels;
-    struct views views = {.n = r < own.pool->out_h ? 1 : 0};
+    const int n_views = r < own.pool->out_h ? 1 : 0;
+    struct views views;
     int64_t at = ((int64_t)image * own.pool->h + row) * w * channels;
     int64_t window = ((int64_t)image * own.pool->out_h + r) * values;
     int o = 0;
-    if (is_max && views.n && channels < LANES && own.may_spill &&
+    if (is_max && n_views && channels < LANES && own.may_spill &&
         may_spill(at + (int64_t)w * channels, own.x_values) &&
         may_spill(window + values, own.y_values))
         for (; o < columns; o++, window += channels, at += (int64_t)kernel * channels)
             spread_small_tile(&own, window, at, kernel, channels, first);
-    views.of[0].number = 1.0f / (float)(kernel * kernel);
-    for (; o < columns; o++, window += channels)
-        for (int x = 0; x < kernel; x++, at += channels) {
-            views.of[0].at = window;
-            if (is_max)
-                views.of[0].number = (float)(first + x);
-            spread_pixel(&own, &views, at, access, is_max);
-        }
-    views.n = 0;
-    for (int column = columns * kernel; column < w; column++, at += channels)
+    for (int column = o * kernel, x = 0; column < w; column++, at += channels) {
+        views.n = column < columns * kernel ? n_views : 0;
+        views.of[0].at = window;
+        views.of[0].number = is_max ? (float)(first + x) : 1.0f / (float)(kernel * kernel);
         spread_pixel(&own, &views, at, access, is_max);
+        if (++x == kernel) {
+            x = 0;
+            window += channels;
+        }
+    }
 }
 
 LANES_INLINE void spread_slab(const struct writer *by, const enum access access, const bool is_max)
