@@ -24,10 +24,9 @@ LANES_INLINE lanes get_channels(const float *from, const enum access access, int
                                                           : lanes_load(from);
 }
 
-/* Only 16 lanes have stores past the caches; for the others the compiler leaves those loops out. */
 static bool may_stream(const float *to, int64_t pixels, int channels)
 {
-    return LANES == 16 && pixels * channels * (int64_t)sizeof(float) >= STREAM_BYTES &&
+    return CAN_STREAM && pixels * channels * (int64_t)sizeof(float) >= STREAM_BYTES &&
            (uintptr_t)to % 64 == 0 && channels % 16 == 0;
 }
 

@@ -96,6 +96,14 @@ static void print_bar(struct tdmi_output *out, int64_t n, int64_t most)
     tdmi_print(out, "\n");
 }
 
+/* How many of n lines are left out of a list; of: "" or what they are of, after a blank. */
+static void print_rest(struct tdmi_output *out, int64_t n, int64_t shown, const char *of)
+{
+    if (n > shown)
+        tdmi_print(out, "  … and %lld more%s (--show %lld lists them all)\n",
+                   (long long)(n - shown), of, (long long)n);
+}
+
 /* Classes that train refuses, or could not learn. */
 static void print_empty_classes(struct tdmi_output *out, const struct tdm_audit *audit, int show)
 {
@@ -147,9 +155,7 @@ static void report_classes(const struct tdmi_call *call, const struct tdm_audit 
         print_bar(out, class->n, most);
     }
     tdm_json_array_end(json);
-    if (audit->n_classes > show)
-        tdmi_print(out, "  … and %d more (--show %d lists them all)\n", audit->n_classes - show,
-                   audit->n_classes);
+    print_rest(out, audit->n_classes, show, "");
     print_empty_classes(out, audit, show);
     if (least > 0 && most >= 2 * least && audit->n_classes > 0)
         tdmi_print(out, "  the largest class has %.1f times the images of the smallest\n",
@@ -204,27 +210,20 @@ static void print_bad(struct tdmi_output *out, const struct tdm_audit *audit, in
                    file->reason);
     }
     const int64_t n = audit->bad + audit->counts[TDM_VERDICT_DAMAGED];
-    if (n > shown)
-        tdmi_print(out, "  … and %lld more (--show %lld lists them all)\n", (long long)(n - shown),
-                   (long long)n);
+    print_rest(out, n, shown, "");
 }
 
-/* Files that one remark was made of. */
-static void print_remarked(struct tdmi_output *out, const struct tdm_audit *audit,
-                           enum tdm_verdict remark, const char *heading, int show)
+static void print_misnamed(struct tdmi_output *out, const struct tdm_audit *audit, int show)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < audit->images; i++) {
-        const struct tdm_audit_file *file = &audit->files[i];
-        if (!(file->remarks >> remark & 1) || n++ >= show)
+    int shown = 0;
+    for (int64_t i = 0; i < audit->images && shown < show; i++) {
+        if (!(audit->files[i].remarks >> TDM_VERDICT_WRONG_EXTENSION & 1))
             continue;
-        if (n == 1)
-            tdmi_print(out, "\n  %s\n", heading);
-        tdmi_print(out, "  %s\n", file->path);
+        if (shown++ == 0)
+            tdmi_print(out, "\n  files with a wrong extension\n");
+        tdmi_print(out, "  %s\n", audit->files[i].path);
     }
-    if (n > show)
-        tdmi_print(out, "  … and %lld more (--show %lld lists them all)\n", (long long)(n - show),
-                   (long long)n);
+    print_rest(out, audit->remarks[TDM_VERDICT_WRONG_EXTENSION], shown, "");
 }
 
 /* Pairs that would mislead training or validation; copies inside a class only take space. */
@@ -247,9 +246,7 @@ static void print_pairs(struct tdmi_output *out, const struct tdm_audit *audit, 
         tdmi_print(out, "  %-4s  %s  =  %s\n", pair->distance < 0 ? "same" : "near",
                    audit->files[pair->first].path, audit->files[pair->second].path);
     }
-    if (n > show)
-        tdmi_print(out, "  … and %lld more %s (--show %lld lists them all)\n",
-                   (long long)(n - show), n - show == 1 ? "pair" : "pairs", (long long)n);
+    print_rest(out, n, show, n - show == 1 ? " pair" : " pairs");
 }
 
 static void report_pairs(const struct tdmi_call *call, const struct tdm_audit *audit, int show)
@@ -316,8 +313,7 @@ static void report(const struct tdmi_call *call, const struct tdm_audit *audit)
     report_classes(call, audit, values->show);
     print_sizes(out, audit);
     print_bad(out, audit, values->show);
-    print_remarked(out, audit, TDM_VERDICT_WRONG_EXTENSION, "files with a wrong extension",
-                   values->show);
+    print_misnamed(out, audit, values->show);
     report_pairs(call, audit, values->show);
     tdm_json_array_begin(call->json, "verdicts");
     for (int64_t i = 0; i < audit->images; i++)

@@ -48,7 +48,8 @@ list() {
 
 expect_exit 0 cmake --install "$BUILD" --prefix "$temp/installed"
 # What make package and make wheel carry is not ours.
-files=$(find "$BUILD" \( -name CMakeFiles -o -path "$BUILD/wheel" -o -path "$BUILD/package" \) -prune -o -type f -size +1k \( -perm -u+x -o -name '*.so*' \) -print |
+files=$(find "$BUILD" \( -name CMakeFiles -o -path "$BUILD/wheel" -o -path "$BUILD/package" \) -prune -o \
+    -type f -size +1k \( -perm -u+x -o -name '*.so*' \) -print |
     while read -r file; do readelf -h "$file" >/dev/null 2>&1 && echo "$file"; done)
 # Ours only: libraries of .deps are installed beside them.
 installed="$temp/installed/bin/tandem $temp/installed/lib/libtandem.so.0 $(echo "$temp"/installed/lib/tandem/libtandem_*.so)"

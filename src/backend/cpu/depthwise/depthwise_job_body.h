@@ -13,10 +13,9 @@
 
 enum { LARGEST = 9 }; /* taps that are kept in registers */
 
-/* Which specialised loops an instruction set gets: CAN_STREAM, stores of whole lines past the
- * caches; HAS_USUAL, loops of the usual shapes. Plain C has only the general loops, since more
- * would take minutes to compile. */
-enum { CAN_STREAM = LANES == 16, HAS_USUAL = LANES > 4 };
+/* Are there loops of the usual shapes? Plain C has only the general ones, since more would take
+ * minutes to compile. */
+enum { HAS_USUAL = LANES > 4 };
 
 /* ---- what the next band reads -----------------------------------------------------------------
  */
