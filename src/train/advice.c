@@ -163,11 +163,16 @@ static struct proposal no_weights(const struct tdmi_advice_facts *facts)
     if (facts->at_hand)
         snprintf(start, sizeof start, "--weights %s, which is installed,%s starts", facts->at_hand,
                  facts->is_by_default ? "" : " in place of --model");
-    else if (facts->is_by_default && facts->to_fetch)
+    else if (!facts->to_fetch || (facts->is_head_alone && !facts->is_by_default))
+        return nothing; /* of random frozen layers another rule says more */
+    else if (facts->is_by_default)
         snprintf(start, sizeof start, "after tandem weights fetch %s the same command%s starts",
                  facts->to_fetch, facts->unnamed ? "" : " with another -o");
     else
-        return nothing;
+        snprintf(start, sizeof start,
+                 "after tandem weights fetch %s a new run with --weights %s in place of --model "
+                 "starts",
+                 facts->to_fetch, facts->to_fetch);
     return propose(wrong, "transfer",
                    "%s was trained from scratch on %lld images, and %lld of the %lld validation "
                    "images are wrong (%.1f %%); %s from features of many more images",
@@ -440,15 +445,19 @@ static struct proposal misses_a_class(const struct tdmi_advice_facts *facts)
 
 static struct tdm_next no_step(const struct tdmi_advice_facts *facts)
 {
+    const bool is_alike = facts->train.n > 0 && is_wrong_enough(facts) && !overfits(facts);
     return propose(0.0, "none",
                    "%.1f %% (%.1f to %.1f) of %lld%s validation images are right and up to %.1f %% "
                    "of the training images; of %lld images %lld are unusable, and training waited "
-                   "%.0f %% of its time: nothing measured here asks for a change",
+                   "%.0f %% of its time: nothing measured here asks for a change%s",
                    right(&facts->val), percent(facts->val.low), percent(facts->val.high),
                    (long long)facts->val.n_distinct, distinct(&facts->val), right(&facts->train),
                    (long long)facts->n_pictures, (long long)(facts->n_unusable + facts->n_torn),
                    facts->fed_seconds > 0.0 ? percent(facts->waited_seconds / facts->fed_seconds)
-                                            : 0.0)
+                                            : 0.0,
+                   is_alike ? ", and the report shows which images are wrong: labels, or what "
+                              "another network might see"
+                            : "")
         .next;
 }
 

@@ -21,7 +21,7 @@ struct tdmi_advice_facts {
     int64_t n_unusable; /* could not be read or decoded */
     int64_t n_torn;     /* are in more than one class */
 
-    bool is_scratch;      /* started without weights */
+    bool is_scratch;      /* started without weights, which would suit the images */
     bool is_by_default;   /* … and without --model */
     const char *at_hand;  /* installed weights that could have been used; NULL: none */
     const char *to_fetch; /* … that could be fetched */

@@ -83,8 +83,13 @@ TEST(a_run_from_scratch_is_advised_to_use_weights)
     facts.network = "lenet5";
     facts.val = score(700, 1000);
     facts.train = score(6400, 9000);
+    advises(&facts, "none",
+            "asks for a change, and the report shows which images are wrong: labels, or what "
+            "another network might see");
     facts.to_fetch = "these";
-    advises(&facts, "none", "70.0 %"); /* a network given by hand, and no weights */
+    advises(&facts, "transfer",
+            "after tandem weights fetch these a new run with --weights these in place of --model "
+            "starts from");
     facts.is_by_default = true;
     advises(&facts, "transfer",
             "300 of the 1000 validation images are wrong (30.0 %); after tandem weights fetch "

@@ -188,9 +188,9 @@ TEST_WITH(a_finished_run_answers_what_it_answered, begin_with_sixty, end_with_tr
     assert_string_equal(first.ended_by, again.ended_by);
     assert_string_equal(first.next.step, again.next.step);
     assert_string_equal(first.next.evidence, again.next.evidence);
-    options.epochs = 60; /* a longer plan is more patient: it goes on */
+    options.epochs = 60; /* a longer plan goes on, and is more patient from there */
     must_train(&options, nobody, &again);
-    assert_int_equal(again.epochs, 16);
+    assert_int_equal(again.epochs, 26);
     assert_int_equal(again.patience, 15);
     assert_int_equal(again.test.n, 12);
 }
@@ -275,6 +275,28 @@ TEST_WITH(a_stop_inside_the_test_is_made_good_by_the_next_sitting, begin_with_si
     same_runs(tree, "whole", "stopped");
     must_train(&options, (tdm_sink){&stopper, stop_in_phase}, &result);
     assert_int_equal(stopper.n_seen, 2); /* the test does not run a second time */
+}
+
+/* The rate is higher again, so patience does not count the epochs before. */
+TEST_WITH(patience_begins_again_where_the_epochs_are_raised, begin_with_sixty, end_with_tree)
+{
+    const struct tree *tree = *state;
+    struct tdm_train_options options = standing_still(tree, "run");
+    struct tdm_train_result result = {.struct_bytes = sizeof result};
+    struct stopper stopper = {"training epoch 5", true, 0};
+    options.patience = 4;
+    must_train(&options, nobody, &result);
+    assert_int_equal(result.epochs, 3);
+    options.resume = true;
+    options.epochs = 30;
+    assert_int_equal(tdm_train(&options, (tdm_sink){&stopper, stop_in_phase}, &result, NULL),
+                     TDM_E_STOPPED);
+    tdm_stop_clear();
+    must_train(&options, nobody, &result); /* the record has the epoch */
+    assert_int_equal(result.epochs, 7);
+    assert_string_equal(result.ended_by, "patience");
+    must_train(&options, nobody, &result);
+    assert_int_equal(result.epochs, 7);
 }
 
 TEST_WITH(earlier_counts_of_a_test_stay_beside_the_new_one, begin_with_sixty, end_with_tree)

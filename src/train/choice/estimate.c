@@ -8,6 +8,10 @@
 #define LEAST_SECONDS 1.0
 #define LEAST_PART 0.02
 
+/* What the user chose is told how long it takes only if people would look for something else to do
+ * meanwhile. */
+#define LONG_SECONDS 60.0
+
 static const char advice[] = "--model and --weights choose otherwise";
 
 const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES])
@@ -19,39 +23,53 @@ const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES])
     return text;
 }
 
-/* seconds: as the result counts them, of the whole run. */
-static void print(struct tdmi_session *session, double seconds)
+/* left: seconds until the end. With a reason the time is that of the result, of the whole run. */
+static void print(struct tdmi_session *session, double left)
 {
     struct tdmi_estimate *it = &session->estimate;
-    char whole[TDMI_DURATION_BYTES], probe[TDMI_DURATION_BYTES], of_probe[80] = "";
+    const double whole = tdmi_record_seconds(&session->record) + left;
+    const int before = session->progress.epoch;
+    char time[TDMI_DURATION_BYTES], probe[TDMI_DURATION_BYTES], of_probe[80] = "";
     if (it->probe_seconds > 0.0)
         snprintf(of_probe, sizeof of_probe, ", of which the probe took %s",
                  tdmi_estimate_words(it->probe_seconds, probe));
-    tdmi_record_note(&session->record, "%s; the training takes about %s%s (%s)", it->reason,
-                     tdmi_estimate_words(seconds, whole), of_probe, advice);
+    if (it->reason[0])
+        tdmi_record_note(&session->record, "%s; the training takes about %s%s (%s)", it->reason,
+                         tdmi_estimate_words(whole, time), of_probe, advice);
+    else if (left >= LONG_SECONDS)
+        tdmi_record_note(&session->record, "the %d epochs%s take about %s",
+                         session->config.options.epochs - before, before > 0 ? " left" : "",
+                         tdmi_estimate_words(left, time));
+    it->is_due = false;
     it->reason[0] = '\0';
+}
+
+/* Do only epochs end the training, all at the speed of those that come first? */
+static bool is_countable(const struct tdmi_session *session)
+{
+    const struct tdm_train_options *options = &session->config.options;
+    const bool is_frozen_at_first = options->unfreeze > 0 && session->progress.epoch == 0;
+    return options->epochs > 0 && options->steps == 0 && options->minutes <= 0.0 &&
+           !is_frozen_at_first;
 }
 
 void tdmi_estimate_begin(struct tdmi_session *session, const char *reason)
 {
-    const struct tdm_train_options *options = &session->config.options;
-    if (!*reason)
-        return;
-    if (options->epochs == 0 || options->steps > 0 || options->minutes > 0.0 ||
-        options->unfreeze > 0)
+    struct tdmi_estimate *it = &session->estimate;
+    it->is_due = is_countable(session);
+    it->first_position = 0;
+    if (it->is_due)
+        snprintf(it->reason, sizeof it->reason, "%s", reason);
+    else if (*reason)
         tdmi_record_note(&session->record, "%s (%s)", reason, advice);
-    else
-        snprintf(session->estimate.reason, sizeof session->estimate.reason, "%s", reason);
 }
 
 void tdmi_estimate_by_features(struct tdmi_session *session, int64_t done, int64_t total,
                                double seconds)
 {
-    if (!session->estimate.reason[0] || seconds < LEAST_SECONDS ||
-        (double)done < LEAST_PART * (double)total)
-        return;
-    print(session,
-          tdmi_record_seconds(&session->record) + seconds * (double)(total - done) / (double)done);
+    if (session->estimate.is_due && seconds >= LEAST_SECONDS &&
+        (double)done >= LEAST_PART * (double)total)
+        print(session, seconds * (double)(total - done) / (double)done);
 }
 
 void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
@@ -59,7 +77,7 @@ void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
     const int64_t n_train = session->data.split.n_train, n_val = session->data.split.n_val;
     const struct tdmi_progress *progress = &session->progress;
     struct tdmi_estimate *it = &session->estimate;
-    if (!it->reason[0] || progress->position == 0)
+    if (!it->is_due || progress->position == 0)
         return;
     if (it->first_position == 0 && progress->position < n_train) {
         it->first_position = progress->position;
@@ -72,6 +90,5 @@ void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
     const int epochs = session->config.options.epochs - progress->epoch;
     const double images = (double)n_train * epochs - (double)progress->position +
                           TDMI_FORWARD_PART * (double)n_val * epochs;
-    print(session, tdmi_record_seconds(&session->record) +
-                       images * timed / (double)(progress->position - it->first_position));
+    print(session, images * timed / (double)(progress->position - it->first_position));
 }

@@ -22,6 +22,15 @@ static enum tdmi_advice_base base_of(const struct tdmi_train_config *config,
                                                                         : TDMI_BASE_IS_KEPT;
 }
 
+/* A network that suits small grey images needs none. */
+static bool lacks_weights(const struct tdmi_session *session)
+{
+    const struct tdmi_pretrained *pretrained = &session->pretrained;
+    return !pretrained->path &&
+           (pretrained->is_by_default ? pretrained->misses_weights
+                                      : tdmi_look_suits(&session->data.look) != TDMI_SUITS_SMALL);
+}
+
 /* Compares the last quarter of the validated epochs with the best before them. */
 static void find_rise(const struct tdmi_review_epoch *epochs, size_t n,
                       struct tdmi_advice_facts *facts)
@@ -147,9 +156,7 @@ void tdmi_session_advise(struct tdmi_session *session, struct tdm_train_result *
         .n_pictures = session->data.contents.n_items,
         .n_unusable = result->skipped,
         .n_torn = split->n_torn,
-        /* A network that suits the images is no lack of weights. */
-        .is_scratch = !session->pretrained.path &&
-                      (!session->pretrained.is_by_default || session->pretrained.misses_weights),
+        .is_scratch = lacks_weights(session),
         .is_by_default = session->pretrained.is_by_default,
         .at_hand = at_hand,
         .to_fetch = TDMI_PRETRAINED_TO_FETCH,

@@ -35,6 +35,7 @@ struct tdmi_train_config {
     int batch;              /* --batch, or the batch size that was chosen */
     char batch_reason[320]; /* why it was chosen; "": --batch gave it */
     int shard;              /* images per batch-norm group */
+    int patience_from;      /* epoch after which patience counts: 0, or where --epochs was raised */
     int views;              /* changed views of each training image; 0: changed anew each epoch */
 
     struct tdmi_rates rates; /* optimizer, schedule and learning rate */

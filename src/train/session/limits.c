@@ -13,11 +13,17 @@ bool tdmi_limits_is_cut(const struct tdmi_session *session)
     return (options->steps > 0 && step >= options->steps) || tdmi_ranks_is_out_of_time(session);
 }
 
-/* Never before the last move of the freeze point. */
+/* Never before the last move of the freeze point, and not because of epochs before --epochs was
+ * raised: the schedule follows --epochs, so the rate is higher again. */
 static bool is_out_of_patience(const struct tdmi_session *session)
 {
+    const struct tdm_train_options *options = &session->config.options;
+    const struct tdmi_progress *progress = session->record.progress;
+    const int from = session->config.patience_from;
     return session->network.first_trained == session->network.unfreeze.last &&
-           tdmi_stopping_is_due(&session->config.options, session->record.progress);
+           tdmi_stopping_is_due(options, progress) &&
+           (from == 0 ||
+            (progress->epoch - from) / options->eval_every >= tdmi_stopping_patience(options));
 }
 
 bool tdmi_limits_is_done(const struct tdmi_session *session, int epochs)

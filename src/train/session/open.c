@@ -200,6 +200,19 @@ static tdm_status load_own_checkpoint(struct tdmi_session *session, bool *is_the
     return TDM_OK;
 }
 
+static void settle_patience(struct tdmi_session *session)
+{
+    const tdmi_run *run = session->record.run;
+    const int64_t before =
+        tdm_json_as_integer(tdm_json_member(tdmi_run_recorded(run, "options"), "epochs"), 0);
+    const int epochs = session->config.options.epochs;
+    if (before > 0 && (epochs == 0 || epochs > before))
+        session->config.patience_from = session->stored.progress.epoch;
+    else
+        session->config.patience_from = (int)tdm_json_as_integer(
+            tdm_json_member(tdmi_run_recorded(run, "asked"), "patience_from"), 0);
+}
+
 static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
 {
     bool is_there = false;
@@ -208,6 +221,8 @@ static tdm_status load_checkpoint(struct tdmi_session *session, tdm_error *err)
     TDM_TRY(tdmi_ranks_share_checkpoint(session, &is_there, err), err, "resuming the run %s",
             tdmi_run_path(session->record.run));
     session->resumed = is_there ? &session->stored : NULL;
+    if (is_there)
+        settle_patience(session);
     TDM_TRY(tdmi_ranks_agree(session, err), err, "beginning");
     if (tdmi_ranks_share_steps(session) && tdmi_ranks_is_stopping(session))
         return TDM_FAIL(err, TDM_E_STOPPED, "stopped on request before the images were read");

@@ -435,8 +435,7 @@ void tdmi_pretrained_report(struct tdmi_session *session)
 {
     const struct tdmi_import *base = &session->pretrained.import;
     report_from_scratch(session);
-    if (session->pretrained.reason)
-        tdmi_estimate_begin(session, session->pretrained.reason);
+    tdmi_estimate_begin(session, session->pretrained.reason ? session->pretrained.reason : "");
     for (int i = 0; i < base->n_notes; i++)
         tdmi_record_note(&session->record, "%s", base->notes[i]);
     if (session->pretrained.path)

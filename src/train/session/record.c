@@ -96,6 +96,8 @@ static tdm_status record_options(const struct tdmi_session *session, tdm_error *
     tdm_json_string(writer, "source", session->config.options.source);
     tdm_json_bool(writer, "network_chosen", session->pretrained.is_by_default);
     tdm_json_bool(writer, "weights_missed", session->pretrained.misses_weights);
+    if (session->config.patience_from > 0)
+        tdm_json_integer(writer, "patience_from", session->config.patience_from);
     tdm_json_object_end(writer);
     return tdmi_record_set(&session->record, "asked", writer, err);
 }

@@ -189,5 +189,7 @@ tdm_status tdmi_session_unfreeze(struct tdmi_session *session, tdm_error *err)
                                                  : config->rates.learning_rate,
                      freeze_point > 0 ? "; the frozen layers are computed in every epoch" : "");
     tdmi_network_report_norms(session);
+    if (freeze_point == tdmi_network_final_freeze_point(session))
+        tdmi_estimate_begin(session, "");
     return TDM_OK;
 }
