@@ -8,8 +8,7 @@
 #define LEAST_SECONDS 1.0
 #define LEAST_PART 0.02
 
-/* What the user chose is told how long it takes only if people would look for something else to do
- * meanwhile. */
+/* Shorter trainings of networks that the user chose are over before somebody would plan by it. */
 #define LONG_SECONDS 60.0
 
 static const char advice[] = "--model and --weights choose otherwise";
