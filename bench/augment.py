@@ -61,6 +61,8 @@ PARTS = {
                 ["--model", "convnet7", "--size", "48", "--epochs", "20"], False),
     "unfrozen": ("all layers of a pretrained MobileNetV2 at 96 px, 900 photos of flowers", flowers,
                  ["--freeze", "none", "--bn", "frozen", "--size", "96", "--epochs", "6"], True),
+    "unfrozen-long": ("the same, 20 epochs", flowers,
+                      ["--freeze", "none", "--bn", "frozen", "--size", "96", "--epochs", "20"], True),
 }
 
 

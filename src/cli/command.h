@@ -32,7 +32,7 @@ struct tdmi_argument {
 #define TDMI_ARGUMENT_MODEL                                                                 \
     {                                                                                       \
         .name = "MODEL", .help = "a run folder, a .safetensors file that tandem wrote, or " \
-                                 "weights of another program (see below)"                   \
+                                 "weights of another program"                               \
     }
 
 /* Options that every command has. */

@@ -94,6 +94,14 @@ static enum answer ask(const struct tdm_weights_known *wanted)
 
 /* ---- fetching ------------------------------------------------------------------------------ */
 
+const char *tdmi_weights_proof(const struct tdm_weights_fetched *fetched)
+{
+    if (fetched->is_published)
+        return "it is the file its publisher describes";
+    return fetched->is_new ? "its publisher names no hash: this one is remembered"
+                           : "the same as when it was fetched first";
+}
+
 static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_known *wanted,
                         const struct tdmi_weights_offer *offer, tdm_sink sink, bool *is_fetched,
                         tdm_error *err)
@@ -108,8 +116,8 @@ static tdm_status fetch(const struct tdmi_call *call, const struct tdm_weights_k
     call->watch->unit = unit;
     *is_fetched = status == TDM_OK;
     if (*is_fetched) {
-        tdm_log(TDM_LOG_INFO, "fetched %s, %.1f MB, SHA-256 %s", fetched.path,
-                (double)fetched.bytes / 1e6, fetched.sha256);
+        tdm_log(TDM_LOG_INFO, "fetched %s, %.1f MB, SHA-256 %s: %s", fetched.path,
+                (double)fetched.bytes / 1e6, fetched.sha256, tdmi_weights_proof(&fetched));
         return TDM_OK;
     }
     const char *named = offer->options->weights;

@@ -14,6 +14,9 @@ struct tdmi_weights_offer {
     bool is_allowed;
 };
 
+/* In words, how it is known that the file is the right one. */
+const char *tdmi_weights_proof(const struct tdm_weights_fetched *fetched);
+
 /* Fetch the weights that training would begin with, if they are not on this machine; sink gets the
  * events of it. A server that cannot be reached is a warning, and training goes without weights,
  * unless --weights names them; another file than the published one is TDM_E_INPUT. TDM_E_STOPPED: a

@@ -166,13 +166,11 @@ static struct proposal no_weights(const struct tdmi_advice_facts *facts)
     else if (!facts->to_fetch || (facts->is_head_alone && !facts->is_by_default))
         return nothing; /* of random frozen layers another rule says more */
     else if (facts->is_by_default)
-        snprintf(start, sizeof start, "after tandem weights fetch %s the same command%s starts",
-                 facts->to_fetch, facts->unnamed ? "" : " with another -o");
+        snprintf(start, sizeof start, "the same command with --fetch%s starts",
+                 facts->unnamed ? "" : " and another -o");
     else
         snprintf(start, sizeof start,
-                 "after tandem weights fetch %s a new run with --weights %s in place of --model "
-                 "starts",
-                 facts->to_fetch, facts->to_fetch);
+                 "a new run with --weights %s --fetch in place of --model starts", facts->to_fetch);
     return propose(wrong, "transfer",
                    "%s was trained from scratch on %lld images, and %lld of the %lld validation "
                    "images are wrong (%.1f %%); %s from features of many more images",
@@ -345,10 +343,10 @@ static struct proposal underfitted_from_scratch(const struct tdmi_advice_facts *
         return nothing;
     return propose(1.0 - facts->train.high, "transfer",
                    "%s from scratch%s has no more than %.1f %% of the training images right, and "
-                   "%.1f %% of the validation images; after tandem weights fetch %s a new run with "
-                   "--weights %s%s starts from features of many more images",
+                   "%.1f %% of the validation images; a new run with --weights %s --fetch%s starts "
+                   "from features of many more images",
                    facts->network, facts->is_head_alone ? ", with random frozen layers," : "",
-                   right(&facts->train), right(&facts->val), facts->to_fetch, facts->to_fetch,
+                   right(&facts->train), right(&facts->val), facts->to_fetch,
                    facts->is_by_default ? "" : " in place of --model");
 }
 

@@ -413,29 +413,11 @@ static void report_resumed(const struct tdmi_session *session)
                          rate_at(session, progress->step));
 }
 
-/* Names the reason where the number of images decided the rate. */
-static void report_network(const struct tdmi_session *session)
-{
-    const struct tdmi_train_config *config = &session->config;
-    const struct tdmi_train_network *network = &session->network;
-    const int64_t steps = session->data.steps_per_epoch;
-    char rates[200], reason[60] = "";
-    tdmi_rates_describe(&config->rates, &config->options, rates, sizeof rates);
-    if (config->network_rate > 0.0 && config->rates.base_rate > 0.0 &&
-        tdmi_rates_are_the_networks(&config->rates, &config->options))
-        snprintf(reason, sizeof reason, ", for a head on %lld images",
-                 (long long)session->data.split.n_train);
-    tdmi_record_note(&session->record,
-                     "%s: %lld parameters, batch %d in groups of %d, %lld step%s an epoch; %s%s",
-                     network->definition.name, (long long)network->graph->parameters, config->batch,
-                     config->shard, (long long)steps, steps == 1 ? "" : "s", rates, reason);
-}
-
 static void report_beginning(struct tdmi_session *session)
 {
     const struct tdmi_train_config *config = &session->config;
     const struct tdmi_run_record *record = &session->record;
-    report_network(session);
+    tdmi_network_report(session);
     tdmi_compute_report_threads(session);
     tdmi_memory_report(session);
     tdmi_network_report_norms(session);

@@ -20,6 +20,9 @@ expect_exit 0 env TANDEM_MIRROR=http://127.0.0.1:9/ "$TANDEM" weights list
 # A port that nobody listens on: named at once, with the place for the file. (No libcurl: named, too.)
 expect_exit 4 env no_proxy=127.0.0.1 "$TANDEM" weights fetch resnet18 --mirror http://127.0.0.1:9/
 expect_stderr_matches 'put the file at .*/home/weights/resnet18-f37072fd.pth'
+expect_same "" "$(find "$temp/home/weights" -name '*.part')" "nothing is left of what never came"
+expect_exit 3 "$TANDEM" weights fetch resnet18 --mirror "$temp"
+expect_stderr_matches "a mirror is a web server's folder, .*is copied to .*/home/weights/resnet18-f37072fd.pth"
 
 # A file of another program: two tensors and a note.
 python3 - "$temp/two.safetensors" <<'END'

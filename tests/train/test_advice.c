@@ -88,12 +88,12 @@ TEST(a_run_from_scratch_is_advised_to_use_weights)
             "another network might see");
     facts.to_fetch = "these";
     advises(&facts, "transfer",
-            "after tandem weights fetch these a new run with --weights these in place of --model "
-            "starts from");
+            "a new run with --weights these --fetch in place of --model starts from");
     facts.is_by_default = true;
-    advises(&facts, "transfer",
-            "300 of the 1000 validation images are wrong (30.0 %); after tandem weights fetch "
-            "these the same command with another -o starts from");
+    advises(
+        &facts, "transfer",
+        "300 of the 1000 validation images are wrong (30.0 %); the same command with --fetch and "
+        "another -o starts from");
     facts.is_by_default = false;
     facts.at_hand = "some";
     advises(&facts, "transfer",
@@ -262,8 +262,8 @@ TEST(a_frozen_base_that_fits_too_badly_is_to_be_trained)
     facts.to_fetch = "these";
     advises(&facts, "transfer",
             "from scratch, with random frozen layers, has no more than 70.0 % of the training "
-            "images right, and 69.0 % of the validation images; after tandem weights fetch these "
-            "a new run with --weights these in place of --model");
+            "images right, and 69.0 % of the validation images; a new run with --weights these "
+            "--fetch in place of --model");
     facts.is_scratch = false;
     facts.is_head_alone = false;
     advises(&facts, "none", "");
@@ -281,7 +281,7 @@ TEST(a_network_that_learned_next_to_nothing_from_scratch_is_to_use_weights)
     facts.val = score(5, 1000);
     advises(&facts, "transfer",
             "lenet5 from scratch has no more than 0.7 % of the training images right, and 0.5 % of "
-            "the validation images; after tandem weights fetch these");
+            "the validation images; a new run with --weights these --fetch in place of --model");
     facts.val = facts.train = score(700, 1000);
     advises(&facts, "none", "70.0 %");
 }

@@ -400,7 +400,7 @@ TEST_WITH(other_options_or_pictures_are_refused, begin_with_sixty, end_with_tree
     fails_with(&changed, TDM_E_USAGE, "--seed is 6, but the run was started with 5");
     changed = options;
     changed.epochs = 2;
-    fails_with(&changed, TDM_E_USAGE, "--epochs is 2, but the run was started with 3");
+    fails_with(&changed, TDM_E_USAGE, "--epochs is 2, but the run was last trained with 3");
     assert_int_equal(remove(below(tree, "pictures/a/000.ppm")), 0);
     fails_with(&options, TDM_E_INPUT, "are not those of the run");
 }

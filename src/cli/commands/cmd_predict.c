@@ -315,6 +315,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-TDMI_COMMAND(predict, "classify images with a trained model",
-             "Files that are not readable images are named and skipped. Missing paths are named, "
-             "and the exit status is 3.");
+TDMI_COMMAND(
+    predict, "classify images with a trained model",
+    "Files that are not readable images are named and skipped. The exit status is 3 where a "
+    "path is missing, and where no file is a readable image.");

@@ -8,6 +8,7 @@
 #include "tandem/train.h"
 #include "tandem/weights.h"
 #include "cli/watch.h"
+#include "cli/weights_offer.h"
 
 #include <string.h>
 
@@ -242,14 +243,6 @@ static tdm_status convert(struct tdmi_call *call, tdm_error *err)
     return TDM_OK;
 }
 
-static const char *proof_of(const struct tdm_weights_fetched *fetched)
-{
-    if (fetched->is_published)
-        return "it is the file its publisher describes";
-    return fetched->is_new ? "its publisher names no hash: this one is remembered"
-                           : "the same as when it was fetched first";
-}
-
 static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
 {
     const struct values *values = call->values;
@@ -266,7 +259,8 @@ static tdm_status fetch(struct tdmi_call *call, tdm_error *err)
     tdm_json_bool(call->json, "published_hash", fetched.is_published);
     tdm_json_object_end(call->json);
     tdmi_print(call->out, "%s%s\nsha256 %s: %s\n", fetched.path,
-               fetched.was_here ? " (was here already)" : "", fetched.sha256, proof_of(&fetched));
+               fetched.was_here ? " (was here already)" : "", fetched.sha256,
+               tdmi_weights_proof(&fetched));
     return TDM_OK;
 }
 

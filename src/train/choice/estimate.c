@@ -1,6 +1,7 @@
 /* The rest is taken to be as slow as the part that was timed. */
 #include "train/choice/estimate.h"
 #include "train/session/session.h"
+#include "train/stopping.h"
 
 #include <stdio.h>
 
@@ -22,23 +23,24 @@ const char *tdmi_estimate_words(double seconds, char text[TDMI_DURATION_BYTES])
     return text;
 }
 
-/* left: seconds until the end. With a reason the time is that of the result, of the whole run. */
-static void print(struct tdmi_session *session, double left)
+/* left: seconds until the end; early: what else may be. With a reason the time is that of the
+ * result, of the whole run. */
+static void print(struct tdmi_session *session, double left, const char *early)
 {
     struct tdmi_estimate *it = &session->estimate;
     const double whole = tdmi_record_seconds(&session->record) + left;
-    const int before = session->progress.epoch;
+    const int before = session->progress.epoch, epochs = session->config.options.epochs - before;
     char time[TDMI_DURATION_BYTES], probe[TDMI_DURATION_BYTES], of_probe[80] = "";
     if (it->probe_seconds > 0.0)
         snprintf(of_probe, sizeof of_probe, ", of which the probe took %s",
                  tdmi_estimate_words(it->probe_seconds, probe));
     if (it->reason[0])
-        tdmi_record_note(&session->record, "%s; the training takes about %s%s (%s)", it->reason,
-                         tdmi_estimate_words(whole, time), of_probe, advice);
+        tdmi_record_note(&session->record, "%s; the training takes about %s%s%s (%s)", it->reason,
+                         tdmi_estimate_words(whole, time), of_probe, early, advice);
     else if (left >= LONG_SECONDS)
-        tdmi_record_note(&session->record, "the %d epochs%s take about %s",
-                         session->config.options.epochs - before, before > 0 ? " left" : "",
-                         tdmi_estimate_words(left, time));
+        tdmi_record_note(&session->record, "%d epoch%s%s take%s about %s%s", epochs,
+                         epochs == 1 ? "" : "s", before > 0 ? " more" : "", epochs == 1 ? "s" : "",
+                         tdmi_estimate_words(left, time), early);
     it->is_due = false;
     it->reason[0] = '\0';
 }
@@ -68,7 +70,7 @@ void tdmi_estimate_by_features(struct tdmi_session *session, int64_t done, int64
 {
     if (session->estimate.is_due && seconds >= LEAST_SECONDS &&
         (double)done >= LEAST_PART * (double)total)
-        print(session, seconds * (double)(total - done) / (double)done);
+        print(session, seconds * (double)(total - done) / (double)done, "");
 }
 
 void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
@@ -89,5 +91,7 @@ void tdmi_estimate_by_steps(struct tdmi_session *session, double seconds)
     const int epochs = session->config.options.epochs - progress->epoch;
     const double images = (double)n_train * epochs - (double)progress->position +
                           TDMI_FORWARD_PART * (double)n_val * epochs;
-    print(session, images * timed / (double)(progress->position - it->first_position));
+    const int patience = tdmi_stopping_patience(&session->config.options);
+    print(session, images * timed / (double)(progress->position - it->first_position),
+          patience > 0 && patience < epochs ? ", less if it stops early" : "");
 }

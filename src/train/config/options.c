@@ -246,11 +246,11 @@ tdm_status tdmi_options_match(const struct tdm_train_options *options,
         double before = tdm_json_as_number(value, tdmi_row_number(row, &defaults));
         double now = tdmi_row_number(row, options);
         if (row->effect == TDMI_ROW_LIMIT && has_shrunk(now, before))
-            return TDM_FAIL(
-                err, TDM_E_USAGE,
-                "option --%s is %s, but the run was started with %s; as much or more is "
-                "accepted",
-                row->name, value_words(row, now, words[0]), value_words(row, before, words[1]));
+            return TDM_FAIL(err, TDM_E_USAGE,
+                            "option --%s is %s, but the run was last trained with %s; as much or "
+                            "more is accepted",
+                            row->name, value_words(row, now, words[0]),
+                            value_words(row, before, words[1]));
         if (row->effect == TDMI_ROW_OTHER_BITS && fabs(before - now) > 0.0)
             return TDM_FAIL(err, TDM_E_USAGE,
                             "option --%s is %s, but the run was started with %s" KEEP_IT, row->name,

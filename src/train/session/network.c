@@ -298,7 +298,27 @@ void tdmi_network_release(struct tdmi_session *session)
     tdmi_graph_free(network->graph);
 }
 
-/* ---- batch norms ----------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
+
+void tdmi_network_report(const struct tdmi_session *session)
+{
+    const struct tdmi_train_config *config = &session->config;
+    const struct tdmi_train_network *network = &session->network;
+    const struct tdmi_preprocess *input = tdmi_graph_preprocess(network->graph);
+    const int64_t steps = session->data.steps_per_epoch;
+    char rates[200], reason[60] = "";
+    tdmi_rates_describe(&config->rates, &config->options, rates, sizeof rates);
+    if (config->network_rate > 0.0 && config->rates.base_rate > 0.0 &&
+        tdmi_rates_are_the_networks(&config->rates, &config->options))
+        snprintf(reason, sizeof reason, ", for a head on %lld images",
+                 (long long)session->data.split.n_train);
+    tdmi_record_note(&session->record,
+                     "%s: images of %d x %d pixels, %lld parameters, batch %d in groups of %d, "
+                     "%lld step%s an epoch; %s%s",
+                     network->definition.name, input->width, input->height,
+                     (long long)network->graph->parameters, config->batch, config->shard,
+                     (long long)steps, steps == 1 ? "" : "s", rates, reason);
+}
 
 void tdmi_network_report_norms(const struct tdmi_session *session)
 {

@@ -59,3 +59,5 @@ void tdmi_network_report_unfreezing(const struct tdmi_session *session);
 #define TDMI_LEAST_MOMENTUM 0.01
 /* Reports the batch norms: frozen, trained, with which statistics. */
 void tdmi_network_report_norms(const struct tdmi_session *session);
+/* Reports size, batch and rate; with the reason where the number of images decided the rate. */
+void tdmi_network_report(const struct tdmi_session *session);

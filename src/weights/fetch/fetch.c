@@ -46,11 +46,21 @@ static void report(const struct fetch *fetch, tdm_event_kind kind, const char *t
         fetch->sink.event(fetch->sink.self, &event);
 }
 
+static bool is_local(const char *mirror)
+{
+    return *mirror == '/' || *mirror == '.' || strncmp(mirror, "file:", 5) == 0;
+}
+
 static tdm_status set_names(struct fetch *fetch, const char *mirror, tdm_error *err)
 {
     tdmi_arena *arena = fetch->arena;
     const char *file = fetch->known->file;
     TDMI_TRY(tdmi_catalogue_folder(arena, &fetch->folder, err));
+    if (mirror && is_local(mirror))
+        return TDM_FAIL(err, TDM_E_INPUT,
+                        "a mirror is a web server's folder, http://… or https://…; found %s (a "
+                        "file on this machine is copied to %s/%s)",
+                        mirror, fetch->folder, file);
     const struct {
         const char **name, *before, *after;
     } names[] = {{&fetch->path, "", ""},
@@ -269,11 +279,14 @@ static tdm_status transfer(struct fetch *fetch, tdm_error *err)
 
 static tdm_status download(struct fetch *fetch, struct tdm_weights_fetched *fetched, tdm_error *err)
 {
-    TDM_TRY(transfer(fetch, err), err,
-            "fetching %s failed (what has come is kept); by hand: put the file at %s, or name "
-            "another place with --mirror",
-            fetch->url, fetch->path);
-    const tdm_status status = compare(fetch, fetch->part, fetched, err);
+    tdm_status status = transfer(fetch, err);
+    if (status != TDM_OK && fetch->at == 0)
+        (void)unlink(fetch->part);
+    TDM_TRY(status, err,
+            "fetching %s failed%s; by hand: put the file at %s, or name another place with "
+            "--mirror",
+            fetch->url, fetch->at > 0 ? " (what has come is kept)" : "", fetch->path);
+    status = compare(fetch, fetch->part, fetched, err);
     if (status != TDM_OK && status != TDM_E_INPUT)
         return TDM_WRAP(err, status, "comparing what %s gave", fetch->url);
     if (status != TDM_OK)
@@ -294,7 +307,10 @@ static tdm_status fetch_locked(struct fetch *fetch, struct tdm_weights_fetched *
     const tdm_status status = fetched->was_here ? compare(fetch, fetch->path, fetched, err)
                                                 : download(fetch, fetched, err);
     report(fetch, TDM_EVENT_PHASE_END, NULL);
-    return status == TDM_OK ? remember(fetch, fetched, err) : status;
+    const bool is_remembered = tdmi_file_kind_of(fetch->note) != TDMI_FILE_MISSING;
+    if (status == TDM_OK && !(fetched->was_here && is_remembered))
+        return remember(fetch, fetched, err);
+    return status;
 }
 
 tdm_status tdm_weights_fetch(const char *name, const char *mirror, tdm_sink sink,

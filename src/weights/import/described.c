@@ -171,9 +171,10 @@ static tdm_status add_input(struct describing *d, tdm_error *err)
         return tdmi_import_note(
             d->it, err,
             TDMI_IMPORT_WARNING
-            "the file does not say how images become numbers; guessed: scale %s, fit %s "
+            "the file does not say how images become numbers; guessed: scale %s%s%s "
             "(--scale, --fit); " TDMI_IMPORT_CHECK,
-            tdmi_scale_word(preprocess.scale), tdmi_fit_word(preprocess.fit));
+            tdmi_scale_word(preprocess.scale), input->fit ? "" : ", fit ",
+            input->fit ? "" : tdmi_fit_word(preprocess.fit));
     return TDM_OK;
 }
 

@@ -251,6 +251,14 @@ static void take_recipe(const struct tdm_weights_known *known, struct tdmi_prepr
     preprocess->crop_fraction = 224.0 / known->resize;
 }
 
+static void add_guess(tdmi_text *guesses, const char *given, const char *name, const char *value,
+                      const char *crop)
+{
+    if (!given)
+        tdmi_text_printf(guesses, "%s%s %s%s", guesses->length_bytes > 0 ? ", " : "", name, value,
+                         crop);
+}
+
 /* Note the preprocessing in effect where neither file nor request gives all of it. */
 static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_build *what,
                                  const struct tdm_weights_known *known, tdm_error *err)
@@ -269,13 +277,16 @@ static tdm_status report_assumed(struct tdmi_importing *it, const struct tdmi_bu
                                 known->origin, known->file, tdmi_scale_word(preprocess->scale),
                                 tdmi_fit_word(preprocess->fit), crop,
                                 tdmi_padding_word(what->padding));
-    return tdmi_import_note(
-        it, err,
-        TDMI_IMPORT_WARNING
-        "the file does not say how images become numbers; guessed: scale %s, "
-        "fit %s%s, padding %s (--scale, --fit, --crop-fraction, --padding); " TDMI_IMPORT_CHECK,
-        tdmi_scale_word(preprocess->scale), tdmi_fit_word(preprocess->fit), crop,
-        tdmi_padding_word(what->padding));
+    TDMI_AT_END(tdmi_text_release) tdmi_text guesses = {0};
+    add_guess(&guesses, input->scale, "scale", tdmi_scale_word(preprocess->scale), "");
+    add_guess(&guesses, input->fit, "fit", tdmi_fit_word(preprocess->fit), crop);
+    add_guess(&guesses, input->padding, "padding", tdmi_padding_word(what->padding), "");
+    TDMI_TRY(tdmi_text_status(&guesses, err));
+    return tdmi_import_note(it, err,
+                            TDMI_IMPORT_WARNING
+                            "the file does not say how images become numbers; guessed: %s "
+                            "(--scale, --fit, --crop-fraction, --padding); " TDMI_IMPORT_CHECK,
+                            tdmi_text_string(&guesses));
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */

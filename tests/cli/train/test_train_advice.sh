@@ -40,7 +40,7 @@ expect_stderr_matches 'raise --epochs above that, or use --freeze base in place 
 
 # ---- nothing to begin with -------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o drawn --model lenet5 --freeze base --lr 0.000001 --epochs 5
-expect_stdout_matches '^next: use pretrained weights; lenet5 from scratch, with random frozen layers, .* after tandem weights fetch mobilenetv2-notop a new run with --weights mobilenetv2-notop in place of --model starts'
+expect_stdout_matches '^next: use pretrained weights; lenet5 from scratch, with random frozen layers, .* a new run with --weights mobilenetv2-notop --fetch in place of --model starts'
 
 # ---- too early to say ------------------------------------------------------------------------
 expect_exit 0 "$TANDEM" train pictures -o early --weights lenet5 --lr 0.000001 --epochs 1

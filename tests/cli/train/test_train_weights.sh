@@ -37,12 +37,12 @@ options="--epochs 1 --batch 8 --mirror $mirror"
 new_home silent
 expect_exit 0 "$TANDEM" train photos -o runs/silent $options --size 16
 expect_same "" "$(n_requests)" "nothing is requested without permission"
-expect_stdout_matches '^next: use pretrained weights; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
+expect_stdout_matches '^next: use pretrained weights; .*the same command with --fetch and another -o starts'
 expect_same 1 "$(grep -c 'pretrained' "$err")" "one line says what is missed"
 expect_stderr_matches 'after tandem weights fetch mobilenetv2-notop \(9 MB\), or with --fetch, a new run starts with them'
 cp -r runs/silent runs/longer
 expect_exit 0 "$TANDEM" train photos -o runs/longer --epochs 2 --resume
-expect_stdout_matches '^next: use pretrained weights; .*after tandem weights fetch mobilenetv2-notop the same command with another -o starts'
+expect_stdout_matches '^next: use pretrained weights; .*the same command with --fetch and another -o starts'
 expect_exit 0 "$TANDEM" train photos -o runs/auto $options --size 16 --weights auto
 expect_true "--weights auto is the default" cmp -s runs/silent/best.safetensors runs/auto/best.safetensors
 expect_exit 0 env TANDEM_FETCH=0 "$TANDEM" train photos -o runs/zero $options --size 16

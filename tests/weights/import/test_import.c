@@ -489,6 +489,7 @@ TEST(published_files_have_the_preprocessing_of_their_recipe)
          "warning: the file does not say how images become numbers; guessed: scale torch, fit crop "
          "to 0.875, padding symmetric"},
         {"mobilenet_v2-7ebf99e0.pth", "stretch", 224.0 / 232.0, "fit stretch, padding"},
+        {"mine.pth", "stretch", 0.875, "guessed: scale torch, padding symmetric (--scale"},
     };
     TDMI_AT_END(tdmi_graph_free_at) tdmi_graph *graph = graph_of("mobilenetv2");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
