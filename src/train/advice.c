@@ -164,7 +164,7 @@ static struct proposal no_weights(const struct tdmi_advice_facts *facts)
         snprintf(start, sizeof start, "--weights %s, which is installed,%s starts", facts->at_hand,
                  facts->is_by_default ? "" : " in place of --model");
     else if (!facts->to_fetch || (facts->is_head_alone && !facts->is_by_default))
-        return nothing; /* of random frozen layers another rule says more */
+        return nothing; /* for random frozen layers there is underfitted_from_scratch */
     else if (facts->is_by_default)
         snprintf(start, sizeof start, "the same command with --fetch%s starts",
                  facts->unnamed ? "" : " and another -o");

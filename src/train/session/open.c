@@ -200,6 +200,7 @@ static tdm_status load_own_checkpoint(struct tdmi_session *session, bool *is_the
     return TDM_OK;
 }
 
+/* Patience counts from here on where --epochs was raised, in this session or an earlier one. */
 static void settle_patience(struct tdmi_session *session)
 {
     const tdmi_run *run = session->record.run;
