@@ -1,7 +1,6 @@
 /* The element types of dtype.def as one table. */
 #include "tensor/dtype.h"
 #include <string.h>
-#include "base/banned.h"
 
 static const struct {
     const char *name;

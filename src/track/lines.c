@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 static const size_t limit_bytes = (size_t)1 << 30;
 

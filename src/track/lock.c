@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 #ifdef F_OFD_SETLK
 #define SET_LOCK F_OFD_SETLK

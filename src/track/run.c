@@ -13,7 +13,6 @@
 #include "base/text/json.h"
 #include <string.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 enum { SECTIONS = 32 };
 static const size_t record_limit_bytes = (size_t)256 << 20;

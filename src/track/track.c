@@ -11,7 +11,6 @@
 #include "track/sampler.h"
 #include <stdbool.h>
 #include <string.h>
-#include "base/banned.h"
 
 struct tdmi_track {
     tdm_sink caller;

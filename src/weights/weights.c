@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 #define X(table) extern const struct tdmi_weights_form table;
 #include "weights/forms.def"

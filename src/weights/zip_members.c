@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "base/banned.h"
 
 enum { LOCAL_BYTES = 30, LONGEST_NAME = 1024, MOST_TIMES = 16 };
 #define FREE_BYTES ((uint64_t)64 << 20)

@@ -9,7 +9,7 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include <emmintrin.h>
 
 enum { LINE = 64, VECTOR = 16 };
 

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/banned.h"
 
 enum form { PLAIN, QUOTED, ESCAPED };
 static const char *const begins[] = {"", "'", "$'"}, *const ends[] = {"", "'", "'"};

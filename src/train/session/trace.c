@@ -4,6 +4,8 @@
 #include "track/timeline.h"
 #include "train/session/session.h"
 
+#include <stdio.h>
+
 /* Ranks that trained together end together; where rank 0 trained alone, the others have no steps.
  */
 static int ranks_in_file(const struct tdmi_session *session)

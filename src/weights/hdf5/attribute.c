@@ -5,7 +5,6 @@
 #include "base/bytes.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 /* The parts of an attribute's message. */
 struct parts {

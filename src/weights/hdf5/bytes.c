@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 tdm_status tdmi_hdf5_pay(tdmi_hdf5 *file, uint64_t n_bytes, tdm_error *err)
 {

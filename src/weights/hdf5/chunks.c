@@ -7,7 +7,6 @@
 #include "io/compress/inflate.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 enum chunk_index { INDEX_TREE = 0, INDEX_SINGLE = 1, INDEX_IMPLICIT = 2, INDEX_FIXED_ARRAY = 3 };
 

@@ -3,8 +3,6 @@
  */
 #include "weights/hdf5/internal.h"
 
-#include "base/banned.h"
-
 enum layout_class { LAYOUT_COMPACT, LAYOUT_CONTIGUOUS, LAYOUT_CHUNKED, LAYOUT_VIRTUAL };
 
 static tdm_status describe(const tdmi_hdf5 *file, const tdmi_hdf5_object *object,

@@ -6,7 +6,6 @@
 #include "io/compress/inflate.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 enum filter_id { FILTER_DEFLATE = 1, FILTER_SHUFFLE = 2, FILTER_FLETCHER = 3 };
 

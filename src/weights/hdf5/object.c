@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 /* Weights hardly shrink: what unpacks to far more than its file is refused. */
 #define FREE_BYTES ((uint64_t)64 << 20)

@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "base/banned.h"
 
 enum {
     LEAF_K = 4,

@@ -5,7 +5,6 @@
 #include "base/bytes.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 enum type_class {
     CLASS_INTEGER,

@@ -9,7 +9,6 @@
 #include "weights/hdf5/tree.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 enum { KEY_BYTES_MAX = 255, TEXTS_MAX = 65535 };
 

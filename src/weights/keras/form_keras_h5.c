@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/banned.h"
 
 enum { PARTS_MAX = 1000, DEPTH_MAX = 32, GROUPS_MAX = 16384, NAME_BYTES_MAX = 1024 };
 

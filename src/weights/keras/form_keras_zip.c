@@ -7,7 +7,6 @@
 #include "base/text/json.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 static const char metadata_name[] = "metadata.json", config_name[] = "config.json",
                   arrays_name[] = "model.weights.h5";

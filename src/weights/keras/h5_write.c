@@ -3,8 +3,6 @@
 #include "weights/errors.h"
 #include "weights/hdf5/write.h"
 
-#include "base/banned.h"
-
 struct maker {
     const struct tdmi_keras_file *file;
     tdmi_hdf5_writer *writer;

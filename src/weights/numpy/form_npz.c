@@ -10,7 +10,6 @@
 #include "weights/zip_members.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 static const char mark[] = "\x93NUMPY";
 enum { MARK_BYTES = sizeof mark - 1 };

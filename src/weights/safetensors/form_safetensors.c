@@ -6,7 +6,6 @@
 #include "weights/safetensors/safetensors.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 /* Eight bytes of length, then a JSON object. */
 static bool is_form(const struct tdmi_weights_input *input)

@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/banned.h"
 
 struct tdmi_safetensors {
     char *path;

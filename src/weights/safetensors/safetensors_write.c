@@ -15,7 +15,6 @@
 #include "weights/errors.h"
 #include <inttypes.h>
 #include <string.h>
-#include "base/banned.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are stored little-endian");
 

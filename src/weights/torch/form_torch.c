@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "base/banned.h"
 
 static const char pickle_name[] = "data.pkl";
 

@@ -8,7 +8,6 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include "base/banned.h"
 
 tdm_status tdmi_pickle_bad(struct tdmi_pickle_machine *machine, const char *file, int line,
                            const char *format, ...)

@@ -7,7 +7,6 @@
 #include "base/text/text.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 /* ---- scalars ----------------------------------------------------------------------------- */
 

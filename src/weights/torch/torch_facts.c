@@ -6,7 +6,6 @@
 #include "tensor/half.h"
 
 #include <string.h>
-#include "base/banned.h"
 
 enum { MOST_VALUES = 20000, DEEPEST = 16, LONGEST_KEY = 1000, VALUE_BYTES = 16 };
 /* A pickle can recall one text or list a million times: limits of what is kept, and of what is

@@ -4,7 +4,6 @@
 
 #include <string.h>
 #include <strings.h>
-#include "base/banned.h"
 
 enum { DEEPEST = 64, IN_PROGRESS = -1, COUNTED = 1 };
 enum { LONGEST_NAME = 2000, LONGEST_LIST = 4000, OPTIMIZER_KEYS = 64 };
