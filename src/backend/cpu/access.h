@@ -12,6 +12,10 @@
 /* Other instruction sets have no stores past the caches, so loops with them are not compiled. */
 enum { CAN_STREAM = LANES == 16 };
 
+/* Are there loops of the usual shapes? Plain C has only the general ones, since more would take
+ * long to compile. */
+enum { HAS_USUAL = LANES > 4 };
+
 /* A store goes past the caches, is whole, or covers the first n lanes only. OVER: a whole store
  * although only n lanes are meant, because what lies behind them is written later and no longer
  * read; partial stores are slow. Vectors of channels have nothing behind them. */

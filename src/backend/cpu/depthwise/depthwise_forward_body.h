@@ -64,13 +64,13 @@ LANES_INLINE void forward_tile(struct forward_walk *walk, int column, const int 
 #pragma GCC unroll 4
     for (int t = 0; t < tile; t++)
         y[t] = walk->bias;
-#pragma GCC unroll 5
+#pragma GCC unroll 3
     for (int ky = 0; ky < k; ky++) {
         const float *row = k <= LARGEST && k * k <= LARGEST
                                ? walk->rows[ky]
                                : walk->all_rows[ky * dilation] + walk->offset;
         row += (int64_t)column * stride * LANES;
-#pragma GCC unroll 5
+#pragma GCC unroll 3
         for (int kx = 0; kx < k; kx++) {
             const int tap = ky * k + kx;
             lanes w = k * k <= LARGEST ? walk->kept[tap] : lanes_load(walk->weights + tap * LANES);
@@ -180,26 +180,18 @@ typedef void forward_band(const struct job *job, const struct tdmi_depthwise_for
     }
 FORWARD_BAND(forward_3_1, 3, 1, 1, false)
 FORWARD_BAND(forward_3_2, 3, 2, 1, false)
-FORWARD_BAND(forward_5_1, 5, 1, 1, false)
-FORWARD_BAND(forward_5_2, 5, 2, 1, false)
-FORWARD_BAND(forward_any, job->shape->kernel, job->shape->stride, job->shape->dilation, false)
 FORWARD_BAND(forward_sums_3_1, 3, 1, 1, true)
 FORWARD_BAND(forward_sums_3_2, 3, 2, 1, true)
-FORWARD_BAND(forward_sums_5_1, 5, 1, 1, true)
-FORWARD_BAND(forward_sums_5_2, 5, 2, 1, true)
-FORWARD_BAND(forward_sums_any, job->shape->kernel, job->shape->stride, job->shape->dilation, true)
+FORWARD_BAND(forward_any, job->shape->kernel, job->shape->stride, job->shape->dilation,
+             call->sums.sum != NULL)
 #undef FORWARD_BAND
 
 static forward_band *choose_forward(const struct tdmi_depthwise *shape, bool has_sums)
 {
-    static forward_band *const bands[2][2][2] = {
-        {{forward_3_1, forward_3_2}, {forward_5_1, forward_5_2}},
-        {{forward_sums_3_1, forward_sums_3_2}, {forward_sums_5_1, forward_sums_5_2}}};
-    bool is_usual =
-        (shape->kernel == 3 || shape->kernel == 5) && shape->stride <= 2 && shape->dilation == 1;
-    if (HAS_USUAL && is_usual)
-        return bands[has_sums][shape->kernel / 2 - 1][shape->stride - 1];
-    return has_sums ? forward_sums_any : forward_any;
+    static forward_band *const bands[2][2] = {{forward_3_1, forward_3_2},
+                                              {forward_sums_3_1, forward_sums_3_2}};
+    const bool is_usual = shape->kernel == 3 && shape->stride <= 2 && shape->dilation == 1;
+    return HAS_USUAL && is_usual ? bands[has_sums][shape->stride - 1] : forward_any;
 }
 
 /* The rows of x from `filled` on, of the picture or the one behind it, that a band is long, as far

@@ -13,10 +13,6 @@
 
 enum { LARGEST = 9 }; /* taps that are kept in registers */
 
-/* Are there loops of the usual shapes? Plain C has only the general ones, since more would take
- * minutes to compile. */
-enum { HAS_USUAL = LANES > 4 };
-
 /* ---- what the next band reads -----------------------------------------------------------------
  */
 

@@ -2,7 +2,8 @@
  * Pooling, written once for every instruction set (isa.h). Forward goes from window to window:
  * where all of it lies in the picture its taps are always the same distances from its corner, at
  * the border they are listed anew. Backward goes from pixel to pixel of the input and collects from
- * the windows that see it, in their order.
+ * the windows that see it, in their order. Averages, which no network of ours has, are left to the
+ * general loops.
  */
 #include "backend/cpu/gradient_output.h"
 #include "backend/cpu/pointwise/pooling.h"
@@ -175,9 +176,9 @@ LANES_INLINE void pool_forward(const struct tdmi_pooling *pool,
             if (!is_full)
                 list_taps(pool, row, column, &part);
             const struct window *window = is_full ? &full : &part;
-            if (is_full && full.n_taps == 4)
+            if (HAS_USUAL && is_max && is_full && full.n_taps == 4)
                 one_window(&from, &full, 4, corner, at, is_max);
-            else if (is_full && full.n_taps == 9)
+            else if (HAS_USUAL && is_max && is_full && full.n_taps == 9)
                 one_window(&from, &full, 9, corner, at, is_max);
             else
                 one_window(&from, window, window->n_taps, corner, at, is_max);
@@ -331,9 +332,10 @@ LANES_INLINE void spread_small_tile(const struct writer *by, int64_t window, int
     }
 }
 
-/* Windows side by side: each pixel is seen by one, or none at the far borders. */
+/* Windows of the largest value side by side: each pixel is seen by one, or none at the far borders.
+ */
 LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
-                               const enum access access, const bool is_max)
+                               const enum access access)
 {
     const struct writer own = *by;
     const int kernel = own.pool->kernel, channels = own.pool->channels, w = own.pool->w;
@@ -344,7 +346,7 @@ LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
     int64_t at = ((int64_t)image * own.pool->h + row) * w * channels;
     int64_t window = ((int64_t)image * own.pool->out_h + r) * values;
     int o = 0;
-    if (is_max && n_views && channels < LANES && own.may_spill &&
+    if (n_views && channels < LANES && own.may_spill &&
         may_spill(at + (int64_t)w * channels, own.x_values) &&
         may_spill(window + values, own.y_values))
         for (; o < columns; o++, window += channels, at += (int64_t)kernel * channels)
@@ -352,8 +354,8 @@ LANES_INLINE void spread_tiles(const struct writer *by, int image, int row,
     for (int column = o * kernel, x = 0; column < w; column++, at += channels) {
         views.n = column < columns * kernel ? n_views : 0;
         views.of[0].at = window;
-        views.of[0].number = is_max ? (float)(first + x) : 1.0f / (float)(kernel * kernel);
-        spread_pixel(&own, &views, at, access, is_max);
+        views.of[0].number = (float)(first + x);
+        spread_pixel(&own, &views, at, access, true);
         if (++x == kernel) {
             x = 0;
             window += channels;
@@ -376,8 +378,8 @@ LANES_INLINE void spread_slab(const struct writer *by, const enum access access,
         if (row == 0)
             rows = (struct span){0, -1};
         advance(&rows, row, pool->top, pool->kernel, pool->stride);
-        if (has_tiles)
-            spread_tiles(by, i, row, access, is_max);
+        if (HAS_USUAL && is_max && has_tiles)
+            spread_tiles(by, i, row, access);
         else
             spread_row(by, i, row, rows, access, is_max);
         if ((line + 1) % of_stretch == 0 || line + 1 == by->rows.end)
@@ -393,7 +395,7 @@ LANES_INLINE void pool_backward(const struct tdmi_pooling *pool,
     const int64_t end = call->stretches.end * of_stretch;
     const struct tdmi_share rows = {call->stretches.first * of_stretch,
                                     end == 0 || end > all ? all : end};
-    const bool streams = may_stream(call->dx, all * pool->w, pool->channels);
+    const bool streams = is_max && may_stream(call->dx, all * pool->w, pool->channels);
     struct writer by = {.pool = pool,
                         .rows = rows,
                         .dy = call->dy,
